@@ -1,8 +1,11 @@
 package fiber3limit_test
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"net"
+	"net/http"
 	"testing"
 
 	"github.com/gofiber/fiber/v3"
@@ -56,6 +59,28 @@ func TestFasthttp(t *testing.T) { //nolint:paralleltest // Run calls Parallel, a
 			return fiber3limit.Key(func(c fiber.Ctx) (string, error) { return f(c.RequestCtx()) })
 		},
 		DropTrailers: func(x gatetest.Exchange, _ func() error) error { return fiber3limit.DropTrailers(native(x)) },
+		Streams: map[string]func(gatetest.Exchange, io.Reader, int) error{
+			"SendStream": func(x gatetest.Exchange, stream io.Reader, length int) error {
+				return native(x).SendStream(stream, length)
+			},
+			"SendStream/NoLength": func(x gatetest.Exchange, stream io.Reader, _ int) error {
+				return native(x).SendStream(stream)
+			},
+			"SendStreamWriter": func(x gatetest.Exchange, stream io.Reader, _ int) error {
+				return native(x).SendStreamWriter(func(w *bufio.Writer) { _, _ = io.Copy(w, stream) })
+			},
+		},
+		Files: map[string]func(gatetest.Exchange, string) error{
+			"SendFile": func(x gatetest.Exchange, path string) error { return native(x).SendFile(path) },
+		},
+		Test: func(t testing.TB, app gatetest.App, r *http.Request) *http.Response {
+			t.Helper()
+			response, err := mounted(fiber.Config{}, app).Test(r, fiber.TestConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return response
+		},
 	})
 }
 

@@ -39,8 +39,9 @@
 // A gate behind this adapter decides and answers as it does behind the other adapters:
 // all of them pass the contract of core/gate/gatetest. Where Fiber and fasthttp do not
 // allow that, both adapters of Fiber behave alike. Package fiberlimit describes streams,
-// TimeoutError, forms that Fiber has parsed, trailers, Expect: 100-continue and
-// UnescapePath. The sections below describe what is different in Fiber v3.
+// connections that are taken over, TimeoutError, forms that Fiber has parsed, trailers,
+// Expect: 100-continue and UnescapePath. SendStreamWriter of Fiber v3 is
+// SetBodyStreamWriter there. The sections below describe what is different in Fiber v3.
 //
 // # Timeout middleware
 //
@@ -81,7 +82,8 @@
 // does not end with a lock, and FromContext finds nothing in it. Pass on c.Context().
 //
 // After c.SetContext(c) or c.SetContext(c.RequestCtx()) the context that a gate makes has
-// their values only until the gate is left. Then Fiber uses both for another request.
+// their values only until the handler has returned. Then Fiber uses both for another
+// request, while a stream may still run.
 //
 // Middleware may put a fiber.Ctx, or a string of Fiber's, as a value into the context.
 // The value can outlive the request's data. Put a copy there.

@@ -69,7 +69,7 @@ func swapContext(ctx context.Context, c fiber.Ctx) (restore func()) {
 // the timeout. A request that Fiber could not read is answered by its error handler
 // afterwards.
 func guarded(c fiber.Ctx, pass gate.Pass) (err error) {
-	gatehttp.Leave(pass.Leave, func() *gate.Reply {
+	gatehttp.Leave(gatefiber.AtEnd(c.RequestCtx(), pass.Leave), func() *gate.Reply {
 		if err = c.Next(); c.IsAbandoned() || gatefiber.Unread(c) {
 			return nil
 		}

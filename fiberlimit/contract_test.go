@@ -2,6 +2,8 @@ package fiberlimit_test
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -55,6 +57,25 @@ func TestFasthttp(t *testing.T) { //nolint:paralleltest // Run calls Parallel, a
 			return fiberlimit.Key(func(c *fiber.Ctx) (string, error) { return f(c.Context()) })
 		},
 		DropTrailers: func(x gatetest.Exchange, _ func() error) error { return fiberlimit.DropTrailers(native(x)) },
+		Streams: map[string]func(gatetest.Exchange, io.Reader, int) error{
+			"SendStream": func(x gatetest.Exchange, stream io.Reader, length int) error {
+				return native(x).SendStream(stream, length)
+			},
+			"SendStream/NoLength": func(x gatetest.Exchange, stream io.Reader, _ int) error {
+				return native(x).SendStream(stream)
+			},
+		},
+		Files: map[string]func(gatetest.Exchange, string) error{
+			"SendFile": func(x gatetest.Exchange, path string) error { return native(x).SendFile(path) },
+		},
+		Test: func(t testing.TB, app gatetest.App, r *http.Request) *http.Response {
+			t.Helper()
+			response, err := mounted(fiber.Config{}, app).Test(r, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return response
+		},
 	})
 }
 

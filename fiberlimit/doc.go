@@ -29,10 +29,41 @@
 // all of them pass the contract of core/gate/gatetest. The sections below say where Fiber
 // and fasthttp do not allow that.
 //
-// # Streams and clients that go away
+// # Streams
 //
-// If a response body is set as a stream, it is written after the handlers have returned.
-// Leave is called before that, and sees the body as partial.
+// If a response body is set as a stream, such as by SendStream, SendFile or
+// SetBodyStreamWriter, fasthttp writes it when the handlers have returned. A gate is left
+// after that: when the stream was read to its end, or else when it is closed. Until then
+// a slot, a lock, a claim and a reservation are held, and gate.RateLimitOptions.Settle is
+// asked after it. The gate gets none of the body, which counts as partial:
+// gate.Idempotent does not store it.
+//
+//   - If the length of a stream is known, the client may have all of it a moment before
+//     the gate is left.
+//   - If the client goes away, fasthttp closes the stream as soon as it cannot write. A
+//     writer of SetBodyStreamWriter then runs on until its next Flush fails, and nothing
+//     tells when that is. A reader of SendStream is not read any more.
+//   - A client that reads slowly holds what the gate holds. fiber.Config.WriteTimeout
+//     bounds that; it bounds the whole response.
+//   - If a stream fails, or panics when it is read, the gate does not see the answer.
+//     fasthttp does not recover a panic in a writer of SetBodyStreamWriter: it ends the
+//     process.
+//   - If a gate panics when it is left, that is logged to slog.Default, and the
+//     connection ends. Middleware that recovers has returned by then.
+//
+// A stream outlives the *fiber.Ctx, which Fiber uses again. Count what a stream delivers
+// in a value that the UserContext has a pointer to, with atomic operations. Settle finds
+// it in the context of its request.
+//
+// # Connections that are taken over
+//
+// If a handler calls Hijack of the RequestCtx, as an upgrade to a websocket does, the
+// gate is left when the function has returned that was given to Hijack. If the function
+// leaves the connection to others (KeepHijackedConns of fasthttp's server), these are not
+// counted. If the client is gone before the function runs, the function never runs. Then
+// the gate is left when the garbage collector finds the request.
+//
+// # Clients that go away
 //
 // A request's context does not end when the client goes away. Behind gate.Exclusive a
 // handler runs on until it returns, or until its lock is lost or reaches MaxHold.
@@ -41,7 +72,9 @@
 //
 // If a handler gives up with TimeoutError of fasthttp, the gate sees no answer, because
 // the handler may have left work that goes on. gate.Idempotent then treats the run as one
-// in doubt.
+// in doubt. The same holds if middleware outside of the gate calls TimeoutError. If the
+// handler has set a stream by then, the gate is left when the garbage collector finds the
+// request.
 //
 // # Multipart forms
 //
@@ -105,8 +138,8 @@
 // # Contexts and strings that are used again
 //
 // After c.SetUserContext(c.Context()) the context that a gate makes has the values of the
-// RequestCtx only until the gate is left. Then Fiber uses the RequestCtx for another
-// request, while the handler of a callback may still run.
+// RequestCtx only until the handler has returned. Then Fiber uses the RequestCtx for
+// another request, while a stream, or the handler of a callback, may still run.
 //
 // Middleware may put a *fiber.Ctx, or a string of Fiber's, as a value into the
 // UserContext. The value can outlive the request's data. Put a copy there, such as
@@ -116,4 +149,7 @@
 //
 // A gate of package nethttp that Fiber's adaptor mounts sees trailers as fields of the
 // header, and strings whose memory Fiber uses again. In Fiber, use this package.
+//
+// If the adaptor serves an application of Fiber with net/http, there is no server of
+// fasthttp. A gate is left before a connection is taken over.
 package fiberlimit

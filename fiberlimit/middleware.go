@@ -29,7 +29,7 @@ func Middleware(g gate.Gate) fiber.Handler {
 		if pass.Leave == nil {
 			return c.Next()
 		}
-		gatehttp.Leave(pass.Leave, func() *gate.Reply {
+		gatehttp.Leave(gatefiber.AtEnd(c.Context(), pass.Leave), func() *gate.Reply {
 			if err := c.Next(); err != nil {
 				render(c, err)
 			}

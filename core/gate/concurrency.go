@@ -37,12 +37,12 @@ const titleFull = "Too many requests are in flight"
 //   - 500 if the key is wired wrongly or fails.
 //
 // A request is in flight until its handler has returned or panicked, however slow the
-// handler is and whether or not the client still listens. Its slot is free before the
-// response has ended.
+// handler is and whether or not the client still listens. On Fiber it is also in flight
+// while fasthttp writes a body that is a stream, and while the function of Hijack runs.
+// Its slot is free before the response has ended, unless all of it was flushed before.
 //
-// What a handler leaves behind is not counted. That is a connection that was taken over
-// and lives on. On Fiber it is also a response that is streamed, because its stream runs
-// after the handler has returned.
+// What a handler leaves behind is not counted: a goroutine, and a connection that was
+// taken over and lives on.
 //
 // Concurrency costs what limit.Concurrency.Try costs: as a rule a round trip before the
 // handler and one after it, and another for each third of the lease that the handler takes.

@@ -56,12 +56,14 @@ const retryHeld = time.Second
 // there the handler runs on.
 //
 // The end of the context does not end the handler. The lock is held until the handler has
-// returned or panicked, and it is renewed until then unless it was lost. It is free
-// before the response has ended, unless the handler flushed all of it.
+// returned or panicked, and it is renewed until then unless it was lost. On Fiber it is
+// also held while fasthttp writes a body that is a stream, and while the function of
+// Hijack runs. It is free before the response has ended, unless all of it was flushed
+// before.
 //
-// What a handler leaves behind has no lock. That is a goroutine, and a connection that
-// was taken over and lives on. On Fiber it is also a response that is streamed, because
-// its stream runs after the handler has returned.
+// What a handler leaves behind has no lock: a goroutine, and a connection that was taken
+// over and lives on. On Fiber that is also the writer of a stream whose client has gone
+// away: it may run on until its next Flush fails.
 //
 // Exclusive costs a round trip before the handler and one after it, and another for each
 // third of the lease that the handler takes.

@@ -77,8 +77,9 @@ type RateLimitOptions struct {
 	Count func(status int) bool
 	// Settle returns what an admitted request cost in the end, such as the tokens that a
 	// model used. What the request took at first was an estimate. When the handler has
-	// returned, the gate settles the decision to the number that Settle returns, as
-	// [limit.Decision.Settle] says. A number below 0 keeps the estimate.
+	// returned, and on Fiber when its stream has ended, the gate settles the decision to
+	// the number that Settle returns, as [limit.Decision.Settle] says. A number below 0
+	// keeps the estimate.
 	//
 	// Settle gets the request with only its context, method, host, path, query, route and
 	// peer. It gets the answer without its body. The answer is nil if the gate does not

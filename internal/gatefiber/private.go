@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"io"
 	"reflect"
+
+	"github.com/valyala/fasthttp"
 )
 
-// This file reads private fields of Fiber v2.52 and v3.1, and of fasthttp v1.51 and
-// v1.69. The tests of the adapters fail if one is gone.
+// This file uses private fields of Fiber v2.52 and v3.1, and of fasthttp v1.51 and v1.69.
+// The tests of the adapters fail if one is gone.
 
 // OfUse returns a function that reports whether a route, a fiber.Route, was made by
 // app.Use. Only Fiber's router knows that. If a version of Fiber lacks the field, the
@@ -96,4 +98,16 @@ func detached(stream io.Reader) io.Reader {
 	own := reflect.New(v.Type().Elem())
 	own.Elem().Set(v.Elem())
 	return own.Interface().(io.Reader)
+}
+
+// setStream replaces the stream of a response's body. SetBodyStream of fasthttp would
+// close the present one, and cut it off. setStream returns false if a version lacks the
+// field; gates are then left before the stream.
+func setStream(response *fasthttp.Response, with io.Reader) bool {
+	field := reflect.ValueOf(response).Elem().FieldByName("bodyStream")
+	if !field.IsValid() || field.Type() != reflect.TypeFor[io.Reader]() {
+		return false
+	}
+	*(*io.Reader)(field.Addr().UnsafePointer()) = with
+	return true
 }

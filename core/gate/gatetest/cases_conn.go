@@ -10,16 +10,21 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
+// hijacked: a gate is left once a connection that was taken over is let go of.
 func hijacked(t *testing.T, d Driver) {
 	if !d.Hijack {
 		t.Skip("connections of this framework cannot be taken over")
 	}
+	var left func() int
+	early := 0
 	address, l := capturing(t, d, 100, func(x Exchange) error {
 		return x.Hijack(func(conn net.Conn) {
+			early = left()
 			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\nthe handler's own protocol")
 		})
 	})
 	l.expect(1)
+	left = func() int { return len(l.all()) }
 	c := dial(t, address)
 	if err := c.write("GET", "/detail", ""); err != nil {
 		t.Fatal(err)
@@ -31,6 +36,9 @@ func hijacked(t *testing.T, d Driver) {
 	r := l.await(1)[0]
 	if r == nil {
 		t.Fatal("Leave was called with nil, want a reply")
+	}
+	if early != 0 {
+		t.Errorf("while the handler had the connection, Leave had been called %d times, want it called when the handler has let go", early)
 	}
 	partial(t, r)
 	if r.Status != 0 || len(r.Header) > 0 || len(r.Body) > 0 {

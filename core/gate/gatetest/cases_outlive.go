@@ -3,6 +3,7 @@ package gatetest
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -81,6 +82,9 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 			},
 			Handler: func(x Exchange) error {
 				on(x.Context(), x.Value("user"))
+				if x.Query("stream") == "1" {
+					return x.Stream(200, func(yield func(string) bool) { yield("ok") })
+				}
 				return say(200, "ok")(x)
 			},
 		}, {
@@ -99,7 +103,7 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 				for _, target := range []string{"POST /gates", "GET /endpoint"} {
 					method, path, _ := strings.Cut(target, " ")
 					user := fmt.Sprintf("%d-%d", i, j)
-					a, err := c.try(method, path+"?user="+user, "", "Idempotency-Key: "+user)
+					a, err := c.try(method, path+"?user="+user+"&stream="+strconv.Itoa(j%2), "", "Idempotency-Key: "+user)
 					if err != nil || a.status != 200 {
 						t.Errorf("got %d %q, %v, want 200", a.status, a.body, err)
 						return

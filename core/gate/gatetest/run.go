@@ -44,6 +44,7 @@ var cases = []contract{
 	{"Leave/InnerReply", leaveInnerReply},
 	{"Leave/Concurrent", leaveConcurrently},
 	{"Leave/Stream", leaveStream},
+	{"Leave/StreamHeld", streamHeld},
 	{"Leave/HandlerPanics", handlerPanics},
 	{"Leave/EnterPanics", enterPanics},
 	{"Leave/LeavePanics", leavePanics},

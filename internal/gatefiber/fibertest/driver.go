@@ -1,6 +1,8 @@
 package fibertest
 
 import (
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/valyala/fasthttp"
@@ -30,6 +32,13 @@ type Driver struct {
 	Key func(f func(*fasthttp.RequestCtx) (string, error)) gate.Key
 	// DropTrailers is the adapter's.
 	DropTrailers gatetest.Middleware
+
+	// Streams are the ways of a version of Fiber to answer with a stream of length bytes.
+	Streams map[string]func(x gatetest.Exchange, stream io.Reader, length int) error
+	// Files are its ways to answer with a file.
+	Files map[string]func(x gatetest.Exchange, path string) error
+	// Test serves one request as Fiber's own Test does.
+	Test func(t testing.TB, app gatetest.App, r *http.Request) *http.Response
 }
 
 // Config says how an application is made. The fields of the first group are those

@@ -10,7 +10,7 @@ import (
 func Run(t *testing.T, d Driver) {
 	t.Helper()
 	if d.Serve == nil || d.RequestCtx == nil || d.Again == nil || d.Hostname == nil || d.Params == nil ||
-		d.Key == nil || d.DropTrailers == nil {
+		d.Key == nil || d.DropTrailers == nil || d.Streams == nil || d.Files == nil || d.Test == nil {
 		t.Fatal("fibertest: a Driver needs all of its functions")
 	}
 	t.Run("Form/CopiedOnce", func(t *testing.T) { formCopiedOnce(t, d) })
@@ -61,4 +61,14 @@ var cases = []struct {
 	{"Request/MayBeKept", valuesKept},
 	{"Route/Patterns", patterns},
 	{"Route/UnescapePath", unescapedParams},
+	{"Stream/Left", streamLeft},
+	{"Stream/OfAFile", streamOfAFile},
+	{"Stream/Unread", streamUnread},
+	{"Stream/Taken", streamTaken},
+	{"Stream/BrokenOff", streamBrokenOff},
+	{"Stream/NobodyGets", streamNobodyGets},
+	{"Stream/Dropped", streamDropped},
+	{"Stream/LeavePanics", streamLeavePanics},
+	{"Stream/InATest", streamInATest},
+	{"Stream/TakenOver", takenOver},
 }

@@ -1,0 +1,145 @@
+package gatefiber
+
+import (
+	"errors"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// AtEnd returns a function that calls leave when the response has ended. As a rule that
+// is immediately. But a response goes on when the handlers have returned if its body is a
+// stream, which fasthttp writes then, or if a handler takes the connection over.
+//
+// leave gets the same reply then, or nil if the response broke off because its stream
+// could not be read. It may run on any goroutine, after c was used for other requests. If
+// it panics, the panic is logged and ends the connection: nothing would recover it.
+func AtEnd(c *fasthttp.RequestCtx, leave func(*gate.Reply)) func(*gate.Reply) {
+	n, ok := c.UserValue(endsKey{}).(*ends)
+	if !ok { // a handler may leave goroutines behind that read values, so this is not set later
+		n = new(ends)
+		c.SetUserValue(endsKey{}, n)
+	}
+	return func(reply *gate.Reply) {
+		if reply == nil { // the handler may run on, and use c
+			leave(nil)
+			return
+		}
+		if e := n.of(c); e == nil || !e.add(left{leave, reply}) {
+			leave(reply)
+		}
+	}
+}
+
+// endsKey is the key of a request's ends, in its locals.
+type endsKey struct{}
+
+// ends knows the end for which the gates of a request wait. fasthttp closes all values of
+// a request when it is done with the request.
+type ends struct {
+	last         *end
+	ofConnection bool // last is the end of a connection that was taken over
+}
+
+// of returns the end of a response that goes on, or nil.
+func (n *ends) of(c *fasthttp.RequestCtx) *end {
+	if n.last != nil && !n.last.isReached() {
+		return n.last // a gate further in waits for it
+	}
+	e := new(end)
+	switch {
+	case c.Hijacked():
+		if c.ConnRequestNum() == 0 {
+			return nil // c is of no server, which would close its values
+		}
+		watched(n, e)
+		n.ofConnection = true
+	case !c.Response.IsBodyStream() || !setStream(&c.Response, e.ofStream(&c.Response)):
+		return nil
+	}
+	n.last = e
+	return e
+}
+
+func (n *ends) Close() error {
+	if n.ofConnection {
+		return n.last.reach(false)
+	}
+	return nil
+}
+
+// end is the end of a response, and the gates that are left then.
+type end struct {
+	mu      sync.Mutex
+	left    []left // inner gates first
+	reached bool
+}
+
+type left struct {
+	leave func(*gate.Reply)
+	reply *gate.Reply
+}
+
+func (e *end) isReached() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.reached
+}
+
+// add returns false if the end has been reached.
+func (e *end) add(l left) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.reached {
+		e.left = append(e.left, l)
+	}
+	return !e.reached
+}
+
+// errPanicked breaks a response off.
+var errPanicked = errors.New("neap: a gate panicked when the response had ended")
+
+// reach has the gates left, once. It returns errPanicked if one of them panics.
+func (e *end) reach(broken bool) (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reached {
+		return nil
+	}
+	e.reached = true
+	for _, l := range e.left {
+		if broken {
+			l.reply = nil
+		}
+		if !l.returns() {
+			err = errPanicked
+		}
+	}
+	e.left = nil
+	return err
+}
+
+func (l left) returns() (returned bool) {
+	defer func() {
+		if !returned {
+			_ = recover()
+			slog.Error("neap: a gate panicked when a response had ended", "stack", string(debug.Stack()))
+		}
+	}()
+	l.leave(l.reply)
+	return true
+}
+
+// watched returns this, which tells of the end. fasthttp may drop it, and will not tell
+// then. It drops a request whose handler was too late for TimeoutError, and one that
+// takes over a connection that turns out to be broken. The garbage collector tells of
+// these.
+func watched[T any](this *T, e *end) *T {
+	runtime.AddCleanup(this, func(e *end) { _ = e.reach(true) }, e)
+	return this
+}
