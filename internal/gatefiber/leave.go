@@ -2,6 +2,7 @@ package gatefiber
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"runtime/debug"
@@ -127,12 +128,18 @@ func (e *end) reach(broken bool) (err error) {
 func (l left) returns() (returned bool) {
 	defer func() {
 		if !returned {
-			_ = recover()
-			slog.Error("neap: a gate panicked when a response had ended", "stack", string(debug.Stack()))
+			logPanic(recover())
 		}
 	}()
 	l.leave(l.reply)
 	return true
+}
+
+// logPanic does not log the value, which may have a key.
+func logPanic(value any) {
+	defer func() { _ = recover() }() // a handler of the log may panic too
+	slog.Error("neap: a gate panicked when a response had ended",
+		"type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 }
 
 // watched returns this, which tells of the end. fasthttp may drop it, and will not tell

@@ -90,6 +90,10 @@ var fiber3Bugs = slices.Concat(fasthttpBugs, []source{
 		{"a key of Fiber's own sees the trailer",
 			"defer requestOf(c).HideTrailer()()", "_ = requestOf(c).HideTrailer"},
 	}},
+	{"internal/gatefiber/stream.go", []bug{
+		{"a client of fasthttp does not get back the connection of an answer that is passed on",
+			"return &streamWithError{s, is}", "_ = is"},
+	}},
 	{"internal/gatefiber/header.go", []bug{
 		{"the lines of a field change their order when another field is taken out",
 			"if shuffles && len(now) > 1 {", "if false {"},
@@ -154,7 +158,7 @@ var fasthttpBugs = []source{
 		{"a stream that broke off has a whole answer",
 			"\t\t\tl.reply = nil\n", ""},
 		{"a gate that panics when a stream has ended ends the process",
-			"\t\t\t_ = recover()\n", ""},
+			"logPanic(recover())", "logPanic(nil)"},
 		{"a gate is never left if fasthttp drops the request",
 			"\truntime.AddCleanup(this, func(e *end) { _ = e.reach(true) }, e)\n", "\t_ = runtime.GC\n"},
 	}},
