@@ -45,7 +45,7 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 		late.Go(func() {
 			defer cancel()
 			defer cancelDetached()
-			for range 40 { // those of all requests together must leave the machine to the requests
+			for range 10 { // those of all requests together must leave the machine to the requests
 				for _, c := range []context.Context{ctx, child, detached} {
 					if got := c.Value("user"); got != nil && got != user {
 						t.Errorf("the context that outlives the request of %v has the user %v, want its own or none", user, got)
