@@ -4,7 +4,8 @@ import "fmt"
 
 // FailMode is how a limiter decides while Redis cannot: because it is slow, gone or full,
 // or refuses the client. A decision of FailLocal or FailOpen is marked Degraded and has
-// its Cause.
+// its Cause. The end of the caller's own context is no such reason: the call then returns
+// its error.
 type FailMode uint8
 
 const (

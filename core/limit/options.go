@@ -28,7 +28,8 @@ type Options struct {
 	// are: a millisecond to an hour. 0 means the store's Budget, or else DefaultBudget. The
 	// documentation of this package lists when it may take longer.
 	Budget time.Duration
-	// Fail says how to decide when Redis cannot. The zero value is FailLocal.
+	// Fail says how to decide when Redis cannot. The zero value is FailLocal. It does not
+	// decide if the caller's own deadline passes first: then the error is that of ctx.
 	Fail FailMode
 	// Instances is how many processes share the requests: 1 to 1,000,000, or 0 if you do
 	// not know. SetInstances changes it. It has an effect with FailLocal only, while

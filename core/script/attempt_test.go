@@ -2,6 +2,8 @@ package script
 
 import (
 	"context"
+	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +47,68 @@ func TestEachAttemptWaitsForTheTransport(t *testing.T) {
 		}
 	})
 }
+
+// TestAShortCallEndsAsItsCallersContext, also before that context has ended, if its
+// transport gives it up or has no room for it. What Redis or the network refuses at once is
+// their failure, however much time the caller has.
+func TestAShortCallEndsAsItsCallersContext(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer rdb.Close()
+	r, err := NewRunner(rdb, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const budget = time.Second
+	full, refused := errors.New("full"), &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	for name, c := range map[string]struct {
+		gives error // of the transport
+		ends  error // of the command
+		short error // with less time than the budget
+		long  error
+	}{
+		"given up":        {context.DeadlineExceeded, nil, context.DeadlineExceeded, errUnsent},
+		"no room":         {full, nil, context.DeadlineExceeded, full},
+		"no connection":   {nil, redis.ErrPoolTimeout, context.DeadlineExceeded, redis.ErrPoolTimeout},
+		"refused":         {nil, refused, refused, refused},
+		"refused by name": {nil, loadingError{}, loadingError{}, loadingError{}},
+	} {
+		for _, own := range []time.Duration{budget - time.Nanosecond, budget, 2 * budget} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), own)
+				defer cancel()
+				by := func(ctx context.Context, cmd Command) error {
+					deadline, _ := ctx.Deadline()
+					if short := deadline.Before(cmd.Due()); short != (own < budget) {
+						t.Errorf("%s, with %v of a budget of %v: got short %v", name, own, budget, short)
+					}
+					time.Sleep(min(own, budget) - time.Microsecond) // too late for another attempt
+					if c.ends != nil {
+						cmd.SetErr(c.ends)
+					}
+					return c.gives
+				}
+				want := c.long
+				if own < budget {
+					want = c.short
+				}
+				call := &Call{runner: r, script: New("one.lua", "return 1"), keys: []string{"k"}}
+				err := call.SendBy(ctx, budget, by)
+				if _, is := errors.AsType[*Error](err); !errors.Is(err, want) || is != (want != context.DeadlineExceeded) {
+					t.Errorf("%s, with %v of a budget of %v: got %v, want %v", name, own, budget, err, want)
+				}
+				if ctx.Err() != nil {
+					t.Errorf("%s: got a context that has ended, want one that has not: this test is about it", name)
+				}
+			})
+		}
+	}
+}
+
+type loadingError struct{}
+
+func (loadingError) Error() string { return "LOADING Redis is loading the dataset in memory" }
+func (loadingError) RedisError()   {}
 
 type noScriptError struct{}
 

@@ -15,6 +15,7 @@ import (
 type budget struct {
 	context.Context
 	deadline time.Time
+	short    time.Duration // how much earlier than the budget the deadline is; then it is the caller's own
 
 	mu     sync.Mutex
 	polled bool
@@ -26,11 +27,15 @@ func (b *budget) begin(ctx context.Context, from time.Time, d time.Duration) {
 	if from.IsZero() {
 		from = time.Now()
 	}
-	b.Context, b.deadline = ctx, from.Add(d)
+	b.Context, b.deadline, b.short = ctx, from.Add(d), 0
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(b.deadline) {
+		b.short = b.deadline.Sub(earlier)
 		b.deadline = earlier
 	}
 }
+
+// isShort reports whether the caller's own deadline ends the call before its budget does.
+func (b *budget) isShort() bool { return b.short > 0 }
 
 func (b *budget) Deadline() (time.Time, bool) { return b.deadline, true }
 

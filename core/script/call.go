@@ -43,6 +43,7 @@ type call struct {
 	by     Transport // nil if the runner's client sends it
 	script *Script
 	alone  bool // it must not be merged
+	gaveUp bool // the transport has ended the last attempt
 	first  command
 	few    [9]any // the words of a short command
 }
@@ -91,6 +92,9 @@ type Command interface {
 	Written() bool
 	// Key returns the first key.
 	Key() string
+	// Due returns when the budget of the call ends. If the deadline of the context is
+	// earlier, it is the caller's own.
+	Due() time.Time
 }
 
 // Transport sends a command. It returns nil when the command has ended; the command then
@@ -182,6 +186,8 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 		switch {
 		case ended(ctx) != nil:
 			return ended(ctx)
+		case call.isShort() && isDeadline(err): // the caller would have left before the answer
+			return context.DeadlineExceeded
 		case errors.Is(err, errUnmerged):
 			call.alone = true
 		case !again:
@@ -200,6 +206,9 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 		case !call.pause(attempt):
 			if err := ended(ctx); err != nil {
 				return err
+			}
+			if call.isShort() && (call.gaveUp || isCrowded(err)) { // a caller with more time would have its turn
+				return context.DeadlineExceeded
 			}
 			return failure
 		}
@@ -235,6 +244,7 @@ func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 	cmd.Cmd = *redis.NewCmd(ctx, words...)
 	cmd.text = text{of: cmd, script: c.script, eval: eval}
 	cmd.alone = c.alone || eval
+	cmd.budget = &c.budget
 	return cmd
 }
 
@@ -243,11 +253,12 @@ func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 type command struct {
 	redis.Cmd
 	state  atomic.Uint32
+	alone  bool // it must not be merged
+	whole  bool // its reply is number, from a merged call
 	text   text
-	alone  bool     // it must not be merged
+	budget *budget  // of its call; nil if there is none
 	next   *command // the next one in a run
-	number int64    // the reply, if it came from a merged call
-	whole  bool
+	number int64
 }
 
 // These are the states of a command. It ends in one of the last two, and stays in it.
@@ -260,7 +271,7 @@ const (
 // begin notes that the command is written. It returns false if the command was withdrawn.
 func (c *command) begin() bool { return c.state.CompareAndSwap(waiting, written) || c.Written() }
 
-// Withdraw, Written, Size and Key make it a [Command].
+// Withdraw, Written, Size, Key and Due make it a [Command].
 func (c *command) Withdraw() bool {
 	return c.state.CompareAndSwap(waiting, withdrawn) || c.state.Load() == withdrawn
 }
@@ -290,6 +301,13 @@ func (c *command) Key() string {
 		return *key
 	}
 	return word.(string)
+}
+
+func (c *command) Due() time.Time {
+	if c.budget == nil {
+		return time.Time{}
+	}
+	return c.budget.deadline.Add(c.budget.short)
 }
 
 // NewProbe makes a command for the server that has a key. The server refuses the command

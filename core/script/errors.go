@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/core/internal/background"
 )
 
-// Every error of [Runner.Run], except the caller's own context error, is an [*Error] and
+// Every error of [Runner.Run], except that of the caller's own context, is an [*Error] and
 // matches exactly one of these.
 var (
 	// ErrNotExecuted reports that nothing ran, so the call may be made again. Redis said
@@ -159,6 +159,17 @@ type located struct {
 
 func (l located) Error() string { return l.text }
 func (l located) Unwrap() error { return l.err }
+
+// isCrowded reports whether a command was not sent because other commands of this process
+// took all the room of the client.
+func isCrowded(err error) bool {
+	for _, full := range []error{redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrAutoPipelineQueueFull, redis.ErrAutoPipelineTimeout} {
+		if errors.Is(err, full) {
+			return true
+		}
+	}
+	return false
+}
 
 // isDeadline reports whether the call's own context ended.
 func isDeadline(err error) bool { return errors.Is(err, context.DeadlineExceeded) }

@@ -21,7 +21,7 @@ const DefaultBudget = 250 * time.Millisecond
 type Options struct {
 	// Budget is the most time that a call takes, including all attempts and waiting,
 	// whatever the client's own time-outs are. (A shorter ReadTimeout of the client may
-	// end a call sooner.) It is at least a millisecond. 0 means the store's Budget, or
+	// end a call sooner, and so may the caller's own deadline.) It is at least a millisecond. 0 means the store's Budget, or
 	// else DefaultBudget. With a store, a call may take longer in two cases: until a
 	// server has answered for the first time (the store's FirstContact), and, with
 	// store.Queued, by up to a second while the process is short of CPU.
@@ -86,7 +86,9 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 // It costs one round trip, and one more if the server does not know the script yet. If
 // Redis says that a call did not run, Run makes it again within the budget. If the reply
 // is lost, it never does. The error is ctx.Err() if the caller's context ended, and
-// otherwise an [*Error].
+// otherwise an [*Error]. If the caller's deadline is before the end of the budget, and an
+// answer could not come in time, the error is [context.DeadlineExceeded], perhaps a moment
+// before ctx ends. What Redis or the network refuses at once is an [*Error] all the same.
 //
 // The script's own errors must not be worded like those of the server, such as "BUSY
 // Redis is busy running a script". They would be taken for the server's refusal.
@@ -143,7 +145,8 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	case call.by != nil:
 		call.pollAnew() // the transport ends the wait
 		cmd := call.command(call, attempt, line)
-		if err := call.by(call, cmd); err != nil {
+		err := call.by(call, cmd)
+		if call.gaveUp = err != nil; call.gaveUp {
 			return cmd, err
 		}
 		return cmd, cmd.Err()

@@ -10,6 +10,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/queue"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -31,21 +32,23 @@ var errOpen = errors.New("not sent, since Redis did not answer lately")
 
 // breaker spares callers the wait for a node that does not answer. After many failures in
 // a row it lets one call through every quarter of a second, until one is answered. It
-// learns how calls ended from sendAlone, and from transport.Note for calls in the queue.
+// learns how calls ended from sendAlone, and from Note for calls in the queue and probes.
 type breaker struct {
 	*gobreaker.CircuitBreaker[any]
 
 	node      *node
+	client    script.Client
 	budget    time.Duration
 	open      atomic.Bool  // true also while it is half-open
 	failed    atomic.Int64 // when a call last had no answer or was held back
 	left      atomic.Bool  // it is no longer used
-	transport *transport   // nil if calls are not sent in batches
+	probing   atomic.Bool
+	transport *transport // nil if calls are not sent in batches
 }
 
-func newBreaker(of *node, budget time.Duration) *breaker {
+func newBreaker(of *node, client script.Client, budget time.Duration) *breaker {
 	var row, half time.Time // when the row of failures began, and when half of the failures that can trip it had happened
-	b := &breaker{node: of, budget: budget}
+	b := &breaker{node: of, client: client, budget: budget}
 	b.CircuitBreaker = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
 		Interval:     tripBudgets * budget,
@@ -99,8 +102,8 @@ func answered(err error) bool {
 	return is && !errors.Is(err, redis.Nil) // go-redis returns an error that wraps redis.Nil if a sentinel knows no master
 }
 
-// gaveUpError is the error of a call whose caller's context ended before half of the
-// budget had passed. It says nothing about Redis.
+// gaveUpError is the error of a call whose caller's context ended before the budget. It
+// says nothing about Redis.
 type gaveUpError struct{ error }
 
 // send makes a call within that budget. If the breaker is open, it sends only essential
@@ -117,25 +120,41 @@ func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Durat
 	return b.sendAlone(ctx, call, budget)
 }
 
-// sendAlone makes a call without the queue. It asks the breaker itself.
+// isShort reports whether the caller's own deadline ends a call before its budget does.
+func isShort(ctx context.Context, due time.Time) bool {
+	deadline, has := ctx.Deadline()
+	return has && deadline.Before(due)
+}
+
+// sendAlone makes a call without the queue. It asks the breaker itself. While the breaker
+// is open, a short call must not find out whether Redis answers again, because it has less
+// time than Redis has. A probe does, and then no call need do it.
 func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.Duration) error {
-	ask := func() (any, error) {
-		began := time.Now()
+	if call.Asked.IsZero() {
+		call.Asked = time.Now()
+	}
+	due := call.Asked.Add(budget)
+	short := isShort(ctx, due)
+	if b.open.Load() && (short || b.probing.Load()) && !call.Script().IsEssential() {
+		b.probe(call.Key(), budget)
+		return b.holdBack(call)
+	}
+	send := func() (any, error) {
 		err := call.Send(ctx, budget)
-		if err != nil && ask.IsCallers(err) && time.Since(began) < budget/2 {
+		if err != nil && ask.IsCallers(err) && (short || time.Now().Before(due)) {
 			return nil, gaveUpError{err}
 		}
 		return nil, err
 	}
-	_, err := b.Execute(ask)
+	_, err := b.Execute(send)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		if !call.Script().IsEssential() {
-			b.failed.Store(b.node.heldBack())
-			return b.node.explain(&script.Error{Script: call.Script().Name(), Class: script.ErrNotExecuted, Err: errOpen})
+			return b.holdBack(call)
 		}
-		_, err = ask()
+		_, err = send()
 	}
 	if early, is := errors.AsType[gaveUpError](err); is {
+		b.probe(call.Key(), budget)
 		return early.error
 	}
 	switch {
@@ -145,9 +164,46 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 		b.node.answered()
 		return err
 	}
-	b.failed.Store(b.node.unanswered(err, 1))
+	lost := err
+	if ask.IsCallers(err) { // the caller left, and the call went on until its budget ended
+		lost = errDoubt
+		if !call.Written() {
+			lost = errNotSent
+		}
+	}
+	b.failed.Store(b.node.unanswered(lost, 1))
 	if !call.Written() {
 		b.node.connect()
 	}
 	return b.node.explain(err)
 }
+
+// holdBack returns the error of a call that is not sent.
+func (b *breaker) holdBack(call *script.Call) error {
+	b.failed.Store(b.node.heldBack())
+	return b.node.explain(&script.Error{Script: call.Script().Name(), Class: script.ErrNotExecuted, Err: errOpen})
+}
+
+// Note notes how a batch or a probe ended.
+func (b *breaker) Note(r queue.Result, calls int) {
+	var err error
+	switch r {
+	case queue.Unanswered:
+		err = errDoubt
+	case queue.Unsent:
+		err = errNotSent
+	default:
+	}
+	_, _ = b.Execute(func() (any, error) { return nil, err })
+	if err == nil {
+		b.node.answered()
+		return
+	}
+	b.failed.Store(b.node.unanswered(err, calls))
+}
+
+var (
+	errNoAnswer = errors.New("no answer in time")
+	errDoubt    = &script.Error{Class: script.ErrMaybeExecuted, Err: errNoAnswer}
+	errNotSent  = &script.Error{Class: script.ErrNotExecuted, Err: errNoAnswer}
+)

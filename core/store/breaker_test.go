@@ -186,32 +186,6 @@ func (m *mute) Process(ctx context.Context, cmd redis.Cmder) error {
 	return ctx.Err()
 }
 
-// TestCancellationIsNoOutage has callers give up on a server that does not answer. If
-// they give up early, that says nothing about Redis. If they give up late, it does.
-func TestCancellationIsNoOutage(t *testing.T) {
-	t.Parallel()
-	for patience, opens := range map[time.Duration]bool{limit.DefaultBudget/2 - 1: false, limit.DefaultBudget / 2: true} {
-		synctest.Test(t, func(t *testing.T) {
-			l := aLimit(t, &mute{})
-			for range 2 * store.TripOf {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				d, err := l.Take(ctx, "s")
-				cancel()
-				if l.Stats().Open {
-					break
-				}
-				if !errors.Is(err, context.DeadlineExceeded) || d.Degraded {
-					t.Fatalf("a take whose caller gives up: got %+v, %v, want DeadlineExceeded", d, err)
-				}
-			}
-			if s := l.Stats(); s.Open != opens || s.Failed != 0 || s.Degraded != 0 || s.Canceled == 0 {
-				t.Errorf("callers that wait for %v: got stats %+v, want open %v, and some canceled alone",
-					patience, s, opens)
-			}
-		})
-	}
-}
-
 // TestOneProbeAtATime has many callers ask at once when the breaker would try again.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()

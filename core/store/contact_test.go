@@ -87,6 +87,7 @@ func TestADeadRedisCostsFirstContactOnce(t *testing.T) {
 func TestFirstContactKeepsToTheCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // what asks in the background
 		var rdb late
 		rdb.by.Store(int64(time.Hour))
 		l := aLimit(t, &rdb)

@@ -22,6 +22,10 @@
 //     not answer. While it is open, calls fail at once, with [script.ErrNotExecuted]. One
 //     call every quarter of a second is sent nevertheless. So is every call that keeps,
 //     concludes or takes back a grant.
+//   - A caller's own deadline is no failure of Redis. A call that it ends returns the error
+//     of the caller's context: no failure mode decides, and nothing counts it. If all
+//     callers have less time than the budget, the store asks the server itself, one probe at
+//     a time, to find out whether it answers.
 //   - While several callers wait, their calls are sent together: see [Queued].
 //   - The log says once for each server and outage that Redis does not answer, and that
 //     it answers again. An [Observer] and [Store.Gauges] report the rest.

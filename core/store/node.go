@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/script"
 )
@@ -216,9 +215,4 @@ func (n *node) log(level slog.Level, text string, args ...any) {
 func span(from, to int64) time.Duration { return time.Duration(to - from).Round(time.Millisecond) }
 
 // classOf returns the class of an error without its text, which may name keys.
-func classOf(err error) string {
-	if ask.IsCallers(err) {
-		return "canceled by the caller"
-	}
-	return ClassOf(err).Error()
-}
+func classOf(err error) string { return ClassOf(err).Error() }

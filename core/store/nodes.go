@@ -29,7 +29,8 @@ type nodes struct {
 	logger *slog.Logger
 	notify Observer
 	slots  reloader
-	dialer *dialer       // for the client itself
+	dialer *dialer // for the client itself
+	client script.Client
 	single script.Client // the client itself, if it has one server
 	batch  pipeliner     // nil if calls are not sent in batches
 	direct bool          // batch ends calls at their deadlines
@@ -50,7 +51,7 @@ type lane struct {
 // follow finds out from the client how to tell which server has a key.
 func (n *nodes) follow(rdb script.Client) {
 	n.all, n.breakers = map[string]*node{}, map[lane]*breaker{}
-	n.dialer = dialerOf(rdb)
+	n.client, n.dialer = rdb, dialerOf(rdb)
 	switch c := rdb.(type) {
 	case *redis.Client:
 		n.name, n.single = c.Options().Addr, c
@@ -162,7 +163,7 @@ func (n *nodes) add(l lane, c *redis.Client) (b *breaker, gone []*node) {
 		n.lumped.Store(n.all[""] != nil)
 	}
 	if n.breakers[l] == nil {
-		b := newBreaker(n.all[address], l.budget)
+		b := newBreaker(n.all[address], n.client, l.budget)
 		if n.batch != nil && (n.of == nil || address != "") { // no batches while the server is not known
 			b.transport = newTransport(b, n.batch, n.direct, l.budget)
 		}

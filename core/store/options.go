@@ -60,7 +60,8 @@ type Options struct {
 	// Budget is the most time that one call takes, whatever the client's own time-outs
 	// are: a millisecond to an hour. A primitive with a Budget of its own uses that
 	// instead. 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget
-	// (250 ms) for everything else. With the queue, a call may take longer while the
+	// (250 ms) for everything else. An earlier deadline of a caller's own ends its call,
+	// and is no failure of Redis. With the queue, a call may take longer while the
 	// process is short of CPU: see [Queued].
 	Budget time.Duration
 	// FirstContact is how long calls may take until a server has answered once, counted

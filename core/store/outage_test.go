@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -63,9 +64,15 @@ func logged(t *testing.T, l *lines, want ...string) {
 func outage(t *testing.T) (*late, *onStore, *lines) {
 	t.Helper()
 	var rdb late
+	st, log := loggedStore(t, &rdb)
+	return &rdb, &onStore{aLimit(t, st), st}, log
+}
+
+// loggedStore is a store of the client, and its log.
+func loggedStore(t *testing.T, rdb script.Client) (*store.Store, *lines) {
+	t.Helper()
 	var log lines
-	st := storetest.Open(t, &rdb, store.Options{Logger: log.logger()})
-	return &rdb, &onStore{aLimit(t, st), st}, &log
+	return storetest.Open(t, rdb, store.Options{Logger: log.logger()}), &log
 }
 
 type onStore struct {
@@ -279,23 +286,6 @@ func TestAFailureAfterALongRestIsLogged(t *testing.T) {
 		rdb.by.Store(int64(time.Hour))
 		_, _ = took(t, l.Limiter)
 		logged(t, log, "level=WARN")
-	})
-}
-
-// TestACallerWhoGivesUpIsNoOutage, if Redis had less than half of the budget.
-func TestACallerWhoGivesUpIsNoOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rdb, l, log := outage(t)
-		_, _ = took(t, l.Limiter)
-		time.Sleep(time.Minute)
-		rdb.by.Store(int64(time.Hour))
-		for range 100 {
-			ctx, cancel := context.WithTimeout(t.Context(), limit.DefaultBudget/2-time.Millisecond)
-			_, _ = l.Take(ctx, "s")
-			cancel()
-		}
-		logged(t, log)
 	})
 }
 

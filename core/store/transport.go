@@ -57,12 +57,20 @@ func newTransport(b *breaker, client pipeliner, direct bool, budget time.Duratio
 	return t
 }
 
-// send is a [script.Transport].
+// send is a [script.Transport]. A short call does not go by itself: its batch waits for the
+// answer longer than its caller, and so shows whether the server answers.
 func (t *transport) send(ctx context.Context, cmd script.Command) error {
-	if t.direct {
+	if t.direct && !isShort(ctx, cmd.Due()) {
 		if b, ok := t.queue.BeginDirect(); ok {
 			r := queue.Ignored // the result if a hook ends the goroutine
-			defer func() { t.queue.EndDirect(b, r, r != queue.Answered && ctx.Err() != nil) }()
+			defer func() {
+				over := r != queue.Answered && ctx.Err() != nil
+				if over && time.Now().Before(cmd.Due()) { // its caller left
+					r = queue.Ignored
+					t.probe(cmd.Key(), t.budget)
+				}
+				t.queue.EndDirect(b, r, over)
+			}()
 			stamp(background.Process(ctx, t.client, cmd), cmd)
 			r = resultOf(cmd)
 			return nil
@@ -164,49 +172,9 @@ func resultOf(cmd script.Command) queue.Result {
 	return queue.Unsent
 }
 
-// Note tells the breaker and the node how a batch ended.
-func (t *transport) Note(r queue.Result, calls int) {
-	var err error
-	switch r {
-	case queue.Unanswered:
-		err = errDoubt
-	case queue.Unsent:
-		err = errNotSent
-	default:
-	}
-	_, _ = t.Execute(func() (any, error) { return nil, err })
-	if err == nil {
-		t.node.answered()
-		return
-	}
-	t.failed.Store(t.node.unanswered(err, calls))
-}
-
-var (
-	errNoAnswer = errors.New("no answer in time")
-	errDoubt    = &script.Error{Class: script.ErrMaybeExecuted, Err: errNoAnswer}
-	errNotSent  = &script.Error{Class: script.ErrNotExecuted, Err: errNoAnswer}
-)
-
-// Probe calls a script that no server has. Any answer shows that the server answers.
+// Probe asks the server whether it answers.
 func (t *transport) Probe(key string, more time.Duration) queue.Result {
-	ctx, cancel := context.WithTimeout(context.Background(), min(t.budget, mostProbe)+more)
-	cmd := script.NewProbe(ctx, key)
-	done := make(chan error, 1)
-	background.Go(func() { // some clients do not end with ctx
-		defer cancel()
-		done <- background.Process(ctx, t.client, cmd)
-	})
-	select {
-	case err := <-done:
-		stamp(err, cmd)
-		if isPanic(err) {
-			return queue.Unanswered
-		}
-		return resultOf(cmd)
-	case <-ctx.Done():
-		return queue.Unanswered
-	}
+	return t.ask(key, min(t.budget, mostProbe)+more)
 }
 
 // batchContext has the values of one caller, and a deadline without a timer: clients set

@@ -14,9 +14,8 @@ import (
 // CallersWhoGo asks in several ways, each by a client of the server whose pool has
 // one connection, and has the context end before the question is sent, while there
 // is no connection, and in flight; it pauses the server for that. Each caller
-// must get its own context's error, or ErrNotExecuted if no time was left. unsent is
-// called when a key was not asked for, and free is to await that nothing of a question
-// stays behind.
+// must get its own context's error. unsent is called when a key was not asked for, and
+// free is to await that nothing of a question stays behind.
 func CallersWhoGo(tb testing.TB, srv *Server, rdb *redis.Client,
 	asks map[string]func(ctx context.Context, key string) error, unsent, free func(key string),
 ) {
@@ -38,8 +37,8 @@ func CallersWhoGo(tb testing.TB, srv *Server, rdb *redis.Client,
 		brief, cancel := context.WithTimeout(tb.Context(), patience)
 		defer cancel()
 		err := asks[call](brief, key)
-		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, script.ErrNotExecuted) {
-			tb.Errorf("%s, %s: got %v, want the end of the caller's context, or that there was no time left to ask", call, key, err)
+		if _, is := errors.AsType[*script.Error](err); is || !errors.Is(err, context.DeadlineExceeded) {
+			tb.Errorf("%s, %s: got %v, want the end of the caller's context", call, key, err)
 		}
 	}
 	for call := range asks {

@@ -12,7 +12,7 @@ const (
 // Batch is the calls that are sent together. It is valid until Server.Send returns.
 type Batch struct {
 	Entries  []*Entry
-	Deadline time.Time // the latest deadline of its callers
+	Deadline time.Time // when the last budget of its calls ends
 
 	bytes  int
 	direct bool  // its caller sends it, and it has no entries
@@ -39,9 +39,11 @@ type Server interface {
 	// no answer is expected any more. Several batches may be in flight at once.
 	Send(b *Batch) Result
 	// Note reports the result of each batch, except Ignored. It also reports Unsent for
-	// each call that expired in the queue while the server did not answer. A batch for
-	// which no caller waits any more is noted as Unanswered, or as Unsent if nothing of
-	// it was written. If its answer still comes, it is noted as Answered too.
+	// each call that expired in the queue while the server did not answer, unless the call
+	// was short. It reports Unanswered with no calls for a probe without an answer during
+	// which no call was reported. A batch without an answer when the budgets of its calls have ended is
+	// noted as Unanswered, or as Unsent if nothing of it was written. If its answer still
+	// comes, it is noted as Answered too.
 	Note(r Result, calls int)
 	// Probe asks the server that has the key something that changes nothing. It waits for
 	// the answer for a budget and more.

@@ -11,6 +11,7 @@ import (
 // call is a caller's call.
 type call struct {
 	size  int
+	due   time.Time // that of the context if it is zero
 	state atomic.Uint32
 }
 
@@ -25,6 +26,7 @@ func (c *call) Size() int   { return c.size }
 func (c *call) Withdraw() bool {
 	return c.state.CompareAndSwap(unsent, withdrawn) || c.state.Load() == withdrawn
 }
+func (c *call) Due() time.Time { return c.due }
 
 // within returns a context with a deadline and no timer.
 type within struct {

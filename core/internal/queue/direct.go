@@ -18,15 +18,12 @@ func (q *Queue) BeginDirect() (*Batch, bool) {
 	return b, true
 }
 
-// EndDirect ends what BeginDirect began. left says that the caller's context ended first.
-// Then the result says something about the server only if the caller waited for at least
-// half of the budget, and ended at most 5 ms after the budget. A caller that ends later
-// shows that the process is short of CPU.
+// EndDirect ends what BeginDirect began. left says that the budget ended first. Then the
+// result says something about the server only if the caller noticed that at most 5 ms
+// later. A caller that is later shows that the process is short of CPU.
 func (q *Queue) EndDirect(b *Batch, r Result, left bool) {
 	now := q.now()
-	if left && now-b.sent < q.pace.budget/2 {
-		r = Ignored
-	} else if late := now - b.sent - q.pace.budget; left && late > punctual { // its answer may have arrived and not been read
+	if late := now - b.sent - q.pace.budget; left && late > punctual { // its answer may have arrived and not been read
 		q.turn.note(late, now)
 		r = Ignored
 	}

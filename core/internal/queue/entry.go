@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Call is one call of one caller.
@@ -14,6 +15,9 @@ type Call interface {
 	// Withdraw keeps the call from being sent, and reports whether it was in time: the
 	// call was not written yet. It may be called again.
 	Withdraw() bool
+	// Due returns when the budget of the call ends. The call is short if the deadline of
+	// its context is earlier: that is its caller's own.
+	Due() time.Time
 }
 
 // Entry is a call in a queue. The server reads the exported fields; only the queue uses
@@ -25,6 +29,7 @@ type Entry struct {
 	next     *Entry
 	size     int
 	deadline int64 // by the queue's clock
+	due      int64 // when its budget ends
 	state    atomic.Uint32
 	done     chan struct{} // gets one value when the wait ends, unless the caller has left
 	failed   error         // why sending it did not return; nil if it did
@@ -37,6 +42,10 @@ const (
 	expired         // its deadline passed first
 	left            // its caller left first
 )
+
+// isShort reports whether the caller's own deadline ends the wait before the budget does.
+// The end of such a wait says nothing about the server.
+func (e *Entry) isShort() bool { return e.deadline < e.due }
 
 // end wakes the caller, unless it has left.
 func (e *Entry) end(how uint32) bool {

@@ -22,8 +22,10 @@ func (q *Queue) probeUntilAnswered() {
 		if !ok {
 			return
 		}
+		began := q.now()
 		r := q.server.Probe(key, time.Duration(q.turn.grace()))
 		q.mu.Lock()
+		alone := q.noted < began
 		if q.state == silent {
 			switch r {
 			case Answered:
@@ -34,7 +36,10 @@ func (q *Queue) probeUntilAnswered() {
 			}
 		}
 		q.mu.Unlock()
-		if r == Unanswered {
+		if r == Unanswered && alone { // all callers have left before their budgets ended
+			q.server.Note(Unanswered, 0)
+		}
+		if r == Unanswered || r == Ignored {
 			time.Sleep(min(time.Duration(q.pace.budget/pauses), mostPause))
 		}
 	}

@@ -38,6 +38,7 @@ type Queue struct {
 	last      int64    // when the last batch left
 	lastCalls int      // how many calls the last batch had
 	answered  int64    // when the last answer came
+	noted     int64    // when a call that was not sent was last noted
 	pace      pace
 	state     serverState
 	probing   bool
@@ -66,6 +67,9 @@ type rule func(q *Queue, now int64, returned bool) bool
 // now returns the time by the queue's clock. It is never 0.
 func (q *Queue) now() int64 { return int64(time.Since(q.began)) + 1 }
 
+// at returns a time by the queue's clock.
+func (q *Queue) at(t time.Time) int64 { return int64(t.Sub(q.began)) + 1 }
+
 // Do sends a call. It returns nil when the call has ended; the call then has its answer
 // or its error. Any other error means that Do no longer waits: it is that of ctx,
 // [context.DeadlineExceeded] for the deadline of ctx, or [ErrFull]. If such a call was
@@ -78,7 +82,9 @@ func (q *Queue) Do(ctx context.Context, c Call) error {
 	}
 	deadline, _ := ctx.Deadline()
 	e.Call, e.Context, e.size = c, ctx, c.Size()
-	ok, leave, alone := q.join(e, int64(deadline.Sub(q.began))+1)
+	e.deadline = q.at(deadline)
+	e.due = max(q.at(c.Due()), e.deadline)
+	ok, leave, alone := q.join(e)
 	if !ok {
 		q.reuse(e)
 		return ErrFull
@@ -104,7 +110,7 @@ func (q *Queue) reuse(e *Entry) {
 
 // join puts an entry into the queue. It reports whether there was room, whether the
 // caller must start to send batches, and whether the call is alone.
-func (q *Queue) join(e *Entry, deadline int64) (ok, leave, alone bool) {
+func (q *Queue) join(e *Entry) (ok, leave, alone bool) {
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -114,9 +120,8 @@ func (q *Queue) join(e *Entry, deadline int64) (ok, leave, alone bool) {
 	if q.waiting.length >= mostWaiting {
 		return false, false, false
 	}
-	e.deadline = deadline
 	q.waiting.push(e)
-	q.alarm.set(q, now, deadline)
+	q.alarm.set(q, now, e.deadline)
 	if q.state == silent {
 		q.probe()
 		return true, false, false
@@ -225,7 +230,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 		}
 		b.Entries = append(b.Entries, q.waiting.pop())
 		b.bytes += e.size
-		b.latest = max(b.latest, e.deadline)
+		b.latest = max(b.latest, e.due)
 	}
 	if len(b.Entries) == 0 {
 		q.free = append(q.free, b)

@@ -25,8 +25,9 @@ func (a *alarm) set(q *Queue, now, at int64) {
 	}
 }
 
-// sweep ends the waits whose deadlines have passed. A batch for which no caller waits any
-// more is lost: it no longer counts as in flight, and the server counts as silent. While
+// sweep ends the waits whose deadlines have passed. A batch is lost if it has no answer when
+// the budgets of its calls have ended: it no longer counts as in flight, and the server
+// counts as silent. While
 // the process is short of CPU, callers wait for the grace longer, because their answers
 // may be there.
 func (q *Queue) sweep() {
@@ -43,15 +44,19 @@ func (q *Queue) sweep() {
 	grace := q.grace(now)
 	late := q.state != alive || q.late(now)
 	unsent := q.expireWaiting(now, grace)
+	if !late {
+		unsent = 0
+	}
+	if unsent > 0 {
+		q.noted = now
+	}
 	lost := q.expireInFlight(now, grace)
 	q.mu.Unlock()
 	for _, one := range lost {
 		q.server.Note(one.result, one.calls)
 	}
-	if late {
-		for range unsent {
-			q.server.Note(Unsent, 1)
-		}
+	for range unsent {
+		q.server.Note(Unsent, 1)
 	}
 }
 
@@ -65,7 +70,8 @@ func (b *Batch) withdraw() Result {
 	return Unsent
 }
 
-// expireWaiting returns how many calls were too late to be sent.
+// expireWaiting returns how many calls were too late to be sent, although their callers had
+// waited for the whole budget.
 func (q *Queue) expireWaiting(now, grace int64) (expired int) {
 	q.waiting.drop(func(e *Entry) bool {
 		switch {
@@ -73,7 +79,7 @@ func (q *Queue) expireWaiting(now, grace int64) (expired int) {
 		case e.deadline+grace > now:
 			q.alarm.set(q, now, e.deadline+grace)
 			return false
-		case q.expire(e):
+		case q.expire(e) && !e.isShort():
 			expired++
 		}
 		return true
@@ -102,7 +108,8 @@ func (q *Queue) expireInFlight(now, grace int64) (lost []lostBatch) {
 				q.alarm.set(q, now, e.deadline+grace)
 			}
 		}
-		// Callers with less time than others say nothing about the server.
+		// A caller that leaves before its budget ends says nothing about the server, so
+		// latest is the end of a budget.
 		end := max(b.latest, b.sent+q.pace.overdue()) + grace
 		switch {
 		case b.direct:

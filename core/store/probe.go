@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/queue"
+	"github.com/neap-go/neap/core/script"
+)
+
+// ask calls a script that no server has. Any answer shows that the server of the key
+// answers. It takes no longer than d.
+func (b *breaker) ask(key string, d time.Duration) queue.Result {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	cmd := script.NewProbe(ctx, key)
+	done := make(chan error, 1)
+	background.Go(func() { // some clients do not end with ctx
+		defer cancel()
+		err := background.Process(ctx, b.client, cmd)
+		if err == nil {
+			err = cmd.Err() // an AutoPipeliner answers here
+		}
+		done <- err
+	})
+	select {
+	case err := <-done:
+		stamp(err, cmd)
+		return resultOf(cmd)
+	case <-ctx.Done():
+		return queue.Unanswered
+	}
+}
+
+// probe finds out whether the server answers within the budget, after a caller that left
+// earlier. Such a caller says nothing about the server. But if all callers have too little
+// time, nothing else shows that the server is dead, or that it is back. probe runs in the
+// background, one at a time, and asks nothing while the breaker lets no call through.
+func (b *breaker) probe(key string, budget time.Duration) {
+	if b.State() == gobreaker.StateOpen || !b.probing.CompareAndSwap(false, true) {
+		return
+	}
+	background.Go(func() {
+		defer b.probing.Store(false)
+		r := b.ask(key, budget)
+		if r != queue.Ignored {
+			b.Note(r, 0)
+		}
+		if r == queue.Unsent {
+			b.node.connect()
+		}
+	})
+}
