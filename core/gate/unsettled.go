@@ -63,7 +63,8 @@ func (g *rateLimit) waitUnsettled(r Request, ask limit.Ask) (d limit.Decision, e
 	ctx, cancel := context.WithTimeout(r.Context(), g.opts.Wait)
 	defer cancel()
 	d, err = ask.Limiter.WaitN(ctx, ask.Subject, ask.Cost)
-	if late := ctx.Err() != nil && r.Context().Err() == nil; err != nil && (late || errors.Is(err, limit.ErrQueue)) {
+	late := errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil // ctx may end a moment later
+	if late || errors.Is(err, limit.ErrQueue) {
 		d, err = ask.Limiter.WaitFor(r.Context(), ask.Subject, ask.Cost, 0)
 	}
 	if d.Allowed {
