@@ -41,6 +41,10 @@ type wanted struct{ permits, requests int64 }
 // aRequest is what one request of that cost asks for.
 func aRequest(cost int64) wanted { return wanted{cost, min(cost, 1)} }
 
+func (w wanted) plus(other wanted) wanted {
+	return wanted{w.permits + other.permits, w.requests + other.requests}
+}
+
 // of returns what a policy counts for w.
 func (w wanted) of(r rule) int64 {
 	if r.id().once {

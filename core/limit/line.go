@@ -2,7 +2,6 @@ package limit
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,133 +10,148 @@ import (
 // queues are the callers that wait, by subject. Only the first caller of each subject
 // asks Redis.
 type queues struct {
-	most int
-	sum  *atomic.Int64 // callers in all queues of a limiter and of those that With made from it
+	most int64
+	all  *atomic.Int64 // callers in the queues of a limiter and of all that With made from it
 
-	mu    sync.Mutex
-	all   int
+	mu    sync.Mutex // held for a look-up only; each line has a lock of its own
 	lines map[string]*line
 }
 
 // line is the queue of a subject.
 type line struct {
-	waiters []*waiter
-	seen    *sight // what Redis last answered to one of them; nil if it has not answered yet
-	freed   int    // counts how often this process gave permits back
+	subject string
+	callers int // that are in the line, join it or leave it; guarded by the lock of queues
+
+	mu    sync.Mutex
+	order order
+	seen  *sight // what Redis last answered to one of them; nil if it has not answered yet
+	freed int    // counts how often this process gave permits back
+
+	// After an answer by which waiters may have to wait longer, each of them is looked at
+	// once, in their order: next is the first that was not looked at. If there is another
+	// such answer meanwhile, again is true.
+	next  int
+	again bool
 }
 
 type waiter struct {
-	subject string
-	cost    int64         // 0 after it was granted
-	news    chan struct{} // signals that the waiter is now the first, or that there is another answer
+	of   *line
+	news chan struct{} // signals that the waiter is now the first, was denied, or is to ask again
+
+	// The lock of the line guards these.
+	at      int            // the index in its order
+	cost    int64          // 0 after it was granted or denied
+	asks    int64          // the cost that it asked for
+	most    *time.Duration // how long it waits at most; nil if without a limit
+	began   time.Time      // when it came, or the first answer in its line, if that was later
+	known   bool           // there was such an answer
+	refusal *Decision      // not nil after it was denied
 }
 
-// sight is a decision about a subject, and when it was made.
-type sight struct {
-	Decision
-
-	at time.Time
-}
-
-// place says where a waiter is in its queue.
-type place struct {
-	first    bool
-	ahead    int64 // the sum of the costs before it
-	requests int64 // how many requests are before it
-	seen     *sight
-	freed    int
-}
-
-func newQueues(most int, sum *atomic.Int64) *queues {
-	return &queues{most: most, sum: sum, lines: make(map[string]*line)}
+func newQueues(most int, all *atomic.Int64) *queues {
+	return &queues{most: int64(most), all: all, lines: make(map[string]*line)}
 }
 
 // join returns nil if MaxWaiting callers wait already. queued reports whether others wait
 // for the subject.
-func (q *queues) join(subject string, cost int64) (w *waiter, queued bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	l := q.lines[subject]
-	if q.all >= q.most {
+func (q *queues) join(subject string, cost int64, most *time.Duration) (w *waiter, queued bool) {
+	l, full := q.enter(subject)
+	if full {
 		return nil, l != nil
 	}
-	q.all++
-	q.sum.Add(1)
+	w = &waiter{of: l, cost: cost, asks: cost, most: most, began: time.Now(), news: make(chan struct{}, 1)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == len(l.order.waiters) {
+		l.next++ // it looks at its prospects itself
+	}
+	l.order.add(w)
+	return w, l.order.left > 1
+}
+
+// enter returns the line of a subject. If all queues are full, it returns nil for a
+// subject without a line.
+func (q *queues) enter(subject string) (l *line, full bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l = q.lines[subject]
+	if q.all.Add(1) > q.most {
+		q.all.Add(-1)
+		return l, true
+	}
 	if l == nil {
-		l = new(line)
+		l = &line{subject: subject}
 		q.lines[subject] = l
 	}
-	w = &waiter{subject: subject, cost: cost, news: make(chan struct{}, 1)}
-	l.waiters = append(l.waiters, w)
-	return w, len(l.waiters) > 1
+	l.callers++
+	return l, false
 }
 
 func (q *queues) leave(w *waiter) {
+	l := w.of
+	l.remove(w)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.all--
-	q.sum.Add(-1)
-	l := q.lines[w.subject]
-	at := slices.Index(l.waiters, w)
-	l.waiters = slices.Delete(l.waiters, at, at+1)
-	switch {
-	case len(l.waiters) == 0:
-		delete(q.lines, w.subject)
-	case at == 0:
-		l.waiters[0].hear()
-	}
-}
-
-func (q *queues) place(w *waiter) place {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	l := q.lines[w.subject]
-	p := place{first: l.waiters[0] == w, seen: l.seen, freed: l.freed}
-	for _, other := range l.waiters {
-		if other == w {
-			break
-		}
-		p.ahead += other.cost
-		p.requests += min(other.cost, 1)
-	}
-	return p
-}
-
-// saw stores how a waiter's request was decided. It wakes the others after the first
-// answer, and after a denial, because they must then wait longer than they expected. If
-// permits were given back since the request was sent, a denial is not stored, because it
-// may be over.
-func (q *queues) saw(w *waiter, d *Decision, err error, freed int) {
-	if err != nil {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	l := q.lines[w.subject]
-	if !d.Allowed && l.freed != freed {
-		return
-	}
-	first := l.seen == nil
-	l.seen = &sight{*d, time.Now()}
-	if d.Allowed {
-		w.cost = 0
-	}
-	if d.Allowed && !first {
-		return
-	}
-	for _, other := range l.waiters {
-		other.hear()
+	q.all.Add(-1)
+	if l.callers--; l.callers == 0 {
+		delete(q.lines, l.subject)
 	}
 }
 
 // changed makes the first waiter of a subject ask again, because permits were given back.
 func (q *queues) changed(subject string) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if l := q.lines[subject]; l != nil {
-		l.seen = nil
-		l.freed++
-		l.waiters[0].hear()
+	l := q.lines[subject]
+	q.mu.Unlock()
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = nil
+	l.freed++
+	if first := l.order.first(); first != nil {
+		first.hear()
+	}
+}
+
+func (l *line) remove(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first, pending := l.order.first(), l.pending()
+	if l.order.remove(w) {
+		l.next, l.again = len(l.order.waiters), false
+		if pending {
+			l.lookAgain()
+		}
+	}
+	if first == w && l.order.left > 0 {
+		l.order.first().hear()
+	}
+}
+
+// saw stores how a waiter's request was decided. If permits were given back since the
+// request was sent, a denial is not stored, because it may be over.
+func (l *line) saw(w *waiter, d *Decision, err error, freed int) {
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !d.Allowed && l.freed != freed {
+		return
+	}
+	news := l.seen == nil || !d.Allowed // others may have to wait longer than they expected
+	l.seen = &sight{*d, time.Now()}
+	if d.Allowed {
+		l.order.clear(w)
+	}
+	if !news {
+		return
+	}
+	l.lookAgain()
+	if first := l.order.first(); first != w {
+		first.hear()
 	}
 }
 
@@ -160,92 +174,4 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// leastRest is the shortest time between two questions of a waiter. No clock of Redis
-// tells shorter times apart.
-const leastRest = time.Millisecond
-
-// rest returns how long a waiter of that cost should not ask, by what was last seen. If
-// its request would be denied, denied is true and d is that denial.
-func (p *place) rest(l *Limiter, d *Decision, cost int64) (rest time.Duration, denied bool) {
-	if p.seen == nil {
-		return 0, false
-	}
-	passed := time.Since(p.seen.at)
-	if !p.seen.Allowed {
-		rest = leastRest - passed
-	}
-	if p.seen.expected(l, d, passed, wanted{p.ahead + cost, p.requests + min(cost, 1)}) {
-		return max(rest, d.RetryAfter), true
-	}
-	return rest, false
-}
-
-// expected reports whether a request would be denied. If so, it makes d that denial.
-func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, w wanted) bool {
-	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil || unshared(l.rules, s.grant.readings, w) { // the readings cannot tell
-		*d = s.Decision
-		d.RetryAfter = max(d.RetryAfter-passed, 0)
-		return !d.Allowed
-	}
-	var few [fewRules]reading
-	readings := append(few[:0], s.grant.readings...)
-	for i, r := range l.rules {
-		readings[i] = foresee(r, readings[i], int64(passed), w.of(r))
-	}
-	l.judge(d, readings, w)
-	d.grant, d.Degraded, d.Cause = l.refused, s.Degraded, s.Cause
-	i := 0
-	for state := range d.States() {
-		if over := w.of(l.rules[i]) - state.Limit; over > 0 && !state.Shadow {
-			d.RetryAfter = max(d.RetryAfter, state.RetryAfter+beyond(l.rules[i], &state, over))
-		}
-		i++
-	}
-	return !d.Allowed
-}
-
-// beyond returns how much longer a request must wait, at least, that asks for more than
-// the limit. over is by how many permits. The wait is measured from when a request of the
-// whole limit would be granted.
-func beyond(r rule, s *State, over int64) time.Duration {
-	var wait float64
-	switch r := r.(type) {
-	case *bucket:
-		wait = float64(over) * float64(r.unit) / float64(r.drain) * float64(r.tick)
-	case *keptBucket:
-		wait = float64(over) * micro / float64(r.drain) * float64(r.per) * float64(time.Microsecond)
-	case *calendar: // windows differ in length
-	case *sliding: // two windows overlap
-		wait = float64(over/s.Limit) * float64(s.Window)
-	default:
-		windows := ceilDiv(over-s.Remaining, s.Limit)
-		if s.Remaining == s.Limit {
-			windows++
-		}
-		wait = float64(windows) * float64(s.Window)
-	}
-	return time.Duration(min(wait, float64(forever/4)))
-}
-
-// foresee returns what a rule would answer to a cost, some nanoseconds after a reading.
-// If the reading of a log does not say when the cost would be granted, the time is when
-// the log's next permit is free.
-func foresee(r rule, was reading, passed, cost int64) reading {
-	aged := r.age(was, passed/int64(time.Microsecond))
-	aged.ban = agedBan(was.ban, passed)
-	aged.instances = was.instances
-	if _, log := r.(*slidingLog); !log {
-		aged.denied = cost > stateOf(r, aged, 0).Remaining
-		return aged
-	}
-	if !was.denied {
-		aged.n[2] = 0 // after a grant, this number is the mark of its entries
-		if aged.n[0]+cost > r.id().limit {
-			aged.n[2] = aged.n[1]
-		}
-	}
-	aged.denied = aged.n[2] > 0 || was.denied && passed == 0
-	return aged
 }

@@ -66,7 +66,8 @@ type Options struct {
 	// Together the states take less than 512 bytes for each of MaxLocal, whatever the
 	// subjects are. Sliding logs store every permit, so fewer of them are kept.
 	MaxLocal int
-	// MaxWaiting is how many callers may be in Wait at once. 0 means DefaultMaxWaiting.
+	// MaxWaiting is how many callers may be in Wait at once, of the limiter and of those
+	// that With made from it together. 0 means DefaultMaxWaiting.
 	MaxWaiting int
 	// RememberDenials is how long this process repeats a denial without asking Redis: 2
 	// ms to a minute; 0 repeats none. Use 100 ms if unsure.

@@ -106,6 +106,9 @@ func TestWaitRefusesAtOnce(t *testing.T) {
 		if s := other.Stats(); s.Waiting != 2 {
 			t.Errorf("a limiter of With: got %d waiting, want the 2 of both", s.Waiting)
 		}
+		if _, err := other.Wait(ctx, "s"); !errors.Is(err, ErrQueue) {
+			t.Errorf("a third wait, in a limiter of With: got %v, want ErrQueue", err)
+		}
 		if _, err := l.Wait(ctx, ""); !errors.Is(err, ErrSubject) {
 			t.Errorf("a wait without a subject: got %v, want ErrSubject", err)
 		}
@@ -362,6 +365,33 @@ func TestWaitForWithoutAPlace(t *testing.T) {
 	})
 }
 
+// TestWaitersOfOneSubjectDoNotHoldUpAnother, nor a refund of it: each has a lock of its own.
+func TestWaitersOfOneSubjectDoNotHoldUpAnother(t *testing.T) {
+	t.Parallel()
+	l := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
+	busy, _ := l.queues.join("busy", 1, nil)
+	busy.of.mu.Lock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d, err := l.WaitFor(t.Context(), "free", 1, time.Minute)
+		if err != nil || !d.Allowed {
+			t.Errorf("a free subject: got %+v, %v, want it allowed", d, err)
+		}
+		if err := l.Refund(t.Context(), d); err != nil {
+			t.Errorf("its refund: got %v, want none", err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Error("while another subject's queue is locked: got a free subject still waiting after a minute, want it served")
+	}
+	busy.of.mu.Unlock()
+	<-done
+	l.queues.leave(busy)
+}
+
 // TestWaitForAfterOneHasLeft: the callers behind it move up.
 func TestWaitForAfterOneHasLeft(t *testing.T) {
 	t.Parallel()
@@ -396,7 +426,7 @@ func TestWaitForTogether(t *testing.T) {
 		l := must(New(client, "wait", []Policy{TokenBucket{Rate: 2, Per: time.Second, Burst: 1}}, closed(time.Minute)))(t)
 		must(0, l.Warm(t.Context()))(t)
 		var served, denied atomic.Int64
-		together(20, func(int) {
+		together(600, func(int) {
 			began := time.Now()
 			switch d, err := l.WaitFor(t.Context(), "s", 1, 2*time.Second); {
 			case err != nil:
@@ -404,13 +434,14 @@ func TestWaitForTogether(t *testing.T) {
 			case d.Allowed:
 				served.Add(1)
 			default:
-				if denied.Add(1); time.Since(began) > 10*time.Millisecond {
-					t.Errorf("a denial: got it after %v, want it with the first answer", time.Since(began))
+				denied.Add(1)
+				if took := time.Since(began); took > 10*time.Millisecond || d.RetryAfter.Round(10*time.Millisecond) != 2500*time.Millisecond {
+					t.Errorf("a denial: got %+v after %v, want one for 2.5 s with the first answer", d, took)
 				}
 			}
 		})
-		if served.Load() != 5 || denied.Load() != 15 {
-			t.Errorf("callers that came together: got %d served and %d denied, want 5 and 15", served.Load(), denied.Load())
+		if served.Load() != 5 || denied.Load() != 595 {
+			t.Errorf("callers that came together: got %d served and %d denied, want 5 and 595", served.Load(), denied.Load())
 		}
 	})
 }
@@ -473,15 +504,15 @@ func TestWaitHearsOfWhatIsGivenBack(t *testing.T) {
 func TestWaitIgnoresAnOldDenial(t *testing.T) {
 	t.Parallel()
 	l := newTestLocal(t, nil, FixedWindow{Limit: 10, Window: time.Hour})
-	w, _ := l.queues.join("s", 1)
-	before := l.queues.place(w).freed
+	w, _ := l.queues.join("s", 1, nil)
+	before := w.of.freed
 	l.changed("s")
-	l.queues.saw(w, &Decision{}, nil, before)
-	if seen := l.queues.place(w).seen; seen != nil {
-		t.Errorf("an old denial: got %+v stored, want it ignored", seen)
+	w.of.saw(w, &Decision{}, nil, before)
+	if w.of.seen != nil {
+		t.Errorf("an old denial: got %+v stored, want it ignored", w.of.seen)
 	}
-	l.queues.saw(w, &Decision{}, nil, l.queues.place(w).freed)
-	if l.queues.place(w).seen == nil {
+	w.of.saw(w, &Decision{}, nil, w.of.freed)
+	if w.of.seen == nil {
 		t.Error("the next denial: got it ignored too, want it stored")
 	}
 }
