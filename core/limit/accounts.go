@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,8 +18,9 @@ type accounts struct {
 
 	recent atomic.Pointer[account] // the account found last; a busy subject needs no lock
 
-	mu sync.RWMutex
-	of map[string]map[string]*account // by subject and policies
+	mu  sync.RWMutex
+	all int
+	of  map[string]map[string]*account // by subject and policies
 
 	charges outstanding[*charging]
 	permits outstanding[*permits]
@@ -76,33 +78,41 @@ func (a *accounts) account(subject, signature string) *account {
 	if one := a.of[subject][signature]; one != nil {
 		return one
 	}
+	if a.all >= a.room {
+		a.forget()
+	}
+	subject = strings.Clone(subject) // it may be a part of a large string
 	if a.of[subject] == nil {
-		if len(a.of) >= a.room {
-			a.forget()
-		}
 		a.of[subject] = map[string]*account{}
 	}
 	one = &account{subject: subject, signature: signature}
 	a.of[subject][signature] = one
+	a.all++
 	a.recent.Store(one) // the recent account may be the one that was just forgotten
 	return one
 }
 
-// forget makes room. It looks at a few subjects and forgets one without live permits, or
-// else the last that it looked at.
+// forget makes room. It looks at a few accounts and forgets one without live permits, or
+// else the last that it looked at. The permits of a forgotten account are given back when
+// they end.
 func (a *accounts) forget() {
-	look, looked := min(8, len(a.of)), 0
-	for subject, all := range a.of {
-		looked++
-		live := false
+	look := min(8, a.all)
+	for _, all := range a.of {
 		for _, one := range all {
 			p := one.current.Load()
-			live = live || p != nil && p.end > a.now()
+			if look--; look == 0 || p == nil || p.end <= a.now() {
+				a.remove(one)
+				return
+			}
 		}
-		if !live || looked == look {
-			delete(a.of, subject)
-			return
-		}
+	}
+}
+
+func (a *accounts) remove(one *account) {
+	a.all--
+	delete(a.of[one.subject], one.signature)
+	if len(a.of[one.subject]) == 0 {
+		delete(a.of, one.subject)
 	}
 }
 
@@ -220,7 +230,7 @@ func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject
 	one.mu.Lock()
 	size, epoch := max(one.size(l.accounts), least), one.epoch
 	one.mu.Unlock()
-	g := newGrant(subject, size, len(l.rules))
+	g := newGrant(strings.Clone(subject), size, len(l.rules)) // it outlives the request
 	g.of, g.asked = l, time.Now()
 	at := l.accounts.now()
 	q.err = l.take(ctx, g)

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -53,13 +54,20 @@ func (b *local) take(l *Limiter, g *grant) {
 	b.entries += entries(cells) - before
 	for i, r := range l.rules {
 		if resumed || charged && !g.readings[i].refused() {
-			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
+			b.keep(localKey{subject, r.id().tail}, cells[i])
 		}
 	}
 	b.keepRecords(subject, l.rules, cells)
 	for b.entries > b.most*entriesPerState && b.cells.Len() > states(l.rules) {
 		b.cells.RemoveOldest()
 	}
+}
+
+func (b *local) keep(key localKey, c *cell) {
+	if !b.cells.Contains(key) {
+		key.subject = strings.Clone(key.subject) // it may be a part of a large string
+	}
+	b.cells.Add(key, c)
 }
 
 // cellsOf appends a subject's cells to few. A rule without a stored cell gets a new one.

@@ -65,6 +65,11 @@ type Options struct {
 	//
 	// Together the states take less than 512 bytes for each of MaxLocal, whatever the
 	// subjects are. Sliding logs store every permit, so fewer of them are kept.
+	//
+	// MaxLocal bounds each of these by itself: the states, what Redis reported, the
+	// denials that are remembered, and the accounts of prepaid permits. Each bound holds
+	// however many subjects, plans of With, or pairs of both there are. Permits of an
+	// account that was forgotten are given back when their Term ends.
 	MaxLocal int
 	// MaxWaiting is how many callers may be in Wait at once, of the limiter and of those
 	// that With made from it together. 0 means DefaultMaxWaiting.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -158,8 +159,13 @@ func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	if known && was.cost < g.cost && was.epoch == epoch && was.until > at {
 		return // the denial that is stored covers this cost too
 	}
-	if !known && len(s.denials) >= m.room {
-		s.forget(at)
+	if known {
+		key = was.key
+	} else {
+		if len(s.denials) >= m.room {
+			s.forget(at)
+		}
+		key.subject = strings.Clone(key.subject) // it may be a part of a large string
 	}
 	d := &denial{key, g.cost, at, until, epoch, slices.Clone(g.readings)}
 	s.denials[key] = d
