@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -30,7 +31,13 @@ type Options struct {
 	// Acted hears of each action that was asked for, with its outcome, before the answer is sent. It is for an
 	// audit log, must be safe for concurrent use, and its panic propagates to the request. Nil hears nothing.
 	Acted func(r *http.Request, a Action, err error)
+	// MaxStreams is how many pages may be open at once; 0 means DefaultMaxStreams. A further page is answered with
+	// a 503 and a Retry-After; it says so and tries again. An open page takes some 0.2 MB.
+	MaxStreams int
 }
+
+// DefaultMaxStreams is how many pages may be open at once if Options.MaxStreams is 0.
+const DefaultMaxStreams = 50
 
 // console is the handler.
 type console struct {
@@ -38,6 +45,7 @@ type console struct {
 	store     *store.Store
 	timeline  *timeline
 	gauges    gauges
+	room      room
 	things    things
 	acted     func(*http.Request, Action, error)
 	endpoints map[string]http.Handler // by the last element of the path
@@ -65,7 +73,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // at most.
 //
 // It panics at wiring if the client is unusable, if allow is nil, and if the Options have a nil or
-// zero primitive, or two of one kind and name. Nil options are the zero Options, and options are
+// zero primitive, two of one kind and name, or a MaxStreams below 0. Nil options are the zero Options, and options are
 // copied. The handler is safe for concurrent use.
 func Handler(rdb script.Client, allow func(*http.Request) bool, opts *Options) http.Handler {
 	st, err := store.Of(rdb)
@@ -76,11 +84,15 @@ func Handler(rdb script.Client, allow func(*http.Request) bool, opts *Options) h
 	if allow == nil {
 		err = errors.Join(err, errors.New("allow is nil: pass a function that says who may see the page"))
 	}
+	if own.MaxStreams < 0 {
+		err = errors.Join(err, fmt.Errorf("MaxStreams is %d: use 1 or more, or 0 for %d", own.MaxStreams, DefaultMaxStreams))
+	}
 	things, fault := own.things()
 	if err := errors.Join(err, fault); err != nil {
 		panic(fmt.Errorf("console.Handler: %w", err))
 	}
 	c := &console{allow: allow, store: st, timeline: newTimeline(), things: things, acted: own.Acted}
+	c.room.most = int64(cmp.Or(own.MaxStreams, DefaultMaxStreams))
 	post := http.NewCrossOriginProtection().Handler
 	c.endpoints = map[string]http.Handler{
 		"":       http.HandlerFunc(c.page),

@@ -73,6 +73,7 @@ func TestWiringIsChecked(t *testing.T) {
 	}{
 		"nothing":  {func() { Handler(nil, nil, nil) }, []string{"console.Handler: ", "pass a ", "allow is nil: pass a function"}},
 		"no allow": {func() { Handler(st, nil, nil) }, []string{"allow is nil: pass a function"}},
+		"streams":  {func() { Handler(st, everyone, &Options{MaxStreams: -1}) }, []string{"MaxStreams is -1: use 1 or more, or 0 for 50"}},
 		"nil ones": {func() {
 			Handler(st, everyone, &Options{LookUp: Primitives{Limiters: []*limit.Limiter{nil}, InFlight: []*limit.Concurrency{nil}}})
 		}, []string{"LookUp.Limiters[0] is nil or zero", "LookUp.InFlight[0] is nil"}},

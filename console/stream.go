@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,11 +32,33 @@ func (c *console) frame(from, now int64) frame {
 	return frame{From: from, Now: now, Shown: shown, Lines: c.timeline.read(from, now), Gauges: c.gauges.read(c)}
 }
 
+// room bounds how many streams there are at once.
+type room struct {
+	most int64
+	open atomic.Int64
+}
+
+func (r *room) enter() bool {
+	if r.open.Add(1) > r.most {
+		r.leave()
+		return false
+	}
+	return true
+}
+
+func (r *room) leave() { r.open.Add(-1) }
+
 // stream sends frames as server-sent events, on the goroutine of the request.
 func (c *console) stream(w http.ResponseWriter, r *http.Request) {
 	if !reads(w, r) {
 		return
 	}
+	if !c.room.enter() {
+		w.Header().Set("Retry-After", strconv.Itoa(int(lasts/time.Second)))
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	defer c.room.leave()
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold frames back
 	if r.Method == http.MethodHead {

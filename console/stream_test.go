@@ -159,6 +159,39 @@ func TestStreamsEnd(t *testing.T) {
 	})
 }
 
+// TestStreamsAreBounded: one more is told so, and begins when another has ended.
+func TestStreamsAreBounded(t *testing.T) {
+	t.Parallel()
+	for most, opts := range map[int]*Options{2: {MaxStreams: 2}, DefaultMaxStreams: nil} {
+		synctest.Test(t, func(t *testing.T) {
+			h := Handler(away(t), everyone, opts)
+			ctx, leave := context.WithCancel(t.Context())
+			first, over := watch(ctx, h)
+			var others sync.WaitGroup
+			for range most - 1 {
+				_, over := watch(t.Context(), h)
+				others.Go(func() { <-over })
+			}
+			for _, method := range []string{http.MethodGet, http.MethodHead} {
+				w := ask(h, method, "/events")
+				if w.Code != 503 || w.Header().Get("Retry-After") != "60" || w.Body.String() != "too many pages are open\n" || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+					t.Errorf("%s of stream %d: got %d %v %q, want 503, and when to come back", method, most+1, w.Code, w.Header(), w.Body)
+				}
+			}
+			if w := ask(h, http.MethodGet, "/"); w.Code != 200 {
+				t.Errorf("the page itself: got %d, want 200", w.Code)
+			}
+			first.frames(t) // it goes on
+			leave()
+			<-over
+			last, over := watch(t.Context(), h)
+			last.frames(t)
+			<-over
+			others.Wait()
+		})
+	}
+}
+
 // noFlush hides what a writer has besides.
 type noFlush struct{ w http.ResponseWriter }
 

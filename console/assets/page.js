@@ -38,20 +38,21 @@ function listen() {
       return;
     }
     close();
-    const next = await refused() ? 'forbidden' : 'disconnected';
+    const next = await refusal();
     if (source || paused) return;
-    judge(['bad', next]);
+    judge(next);
     setTimeout(listen, 3000);
   };
 }
 
-// refused asks whether the answer was a 403: an EventSource does not say what was answered.
-async function refused() {
+// refusal asks what the answer was: an EventSource does not say it. A proxy's 503 has no Retry-After.
+async function refusal() {
   try {
-    return (await fetch('events', { method: 'HEAD', signal: AbortSignal.timeout(3000) })).status === 403;
-  } catch {
-    return false;
-  }
+    const { status, headers } = await fetch('events', { method: 'HEAD', signal: AbortSignal.timeout(3000) });
+    if (status === 403) return ['bad', 'forbidden'];
+    if (status === 503 && headers.has('Retry-After')) return ['bad', 'crowded'];
+  } catch { /* no connection */ }
+  return ['bad', 'disconnected'];
 }
 
 function close() {

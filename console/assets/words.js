@@ -1,7 +1,7 @@
 // What the page says, in English and Chinese. A {name} is filled in.
 const en = {
   skip: 'Skip to the figures', connecting: 'Connecting …', pause: 'Pause', go: 'Go on', paused: 'Paused',
-  disconnected: 'No connection to the service; trying again', forbidden: 'No access any more', cancel: 'Cancel',
+  disconnected: 'No connection to the service; trying again', forbidden: 'No access any more', crowded: 'Too many pages are open; trying again', cancel: 'Cancel',
   now: 'Now', decisions: 'Decisions in the last minute', bySecond: 'Second by second', limits: 'Limits', servers: 'Redis servers',
   locks: 'Locks', guards: 'Guards', stocks: 'Stock', lookUp: 'Look up', of: 'Of',
   noLimits: 'No limiter was made on this store.', noServers: 'No server was asked yet.',
@@ -45,7 +45,7 @@ const en = {
 };
 const zh = {
   skip: '跳到数据', connecting: '正在连接…', pause: '暂停', go: '继续', paused: '已暂停',
-  disconnected: '与服务的连接中断，正在重试', forbidden: '已无访问权限', cancel: '取消',
+  disconnected: '与服务的连接中断，正在重试', forbidden: '已无访问权限', crowded: '打开的页面过多，正在重试', cancel: '取消',
   now: '当前', decisions: '最近一分钟的判定', bySecond: '逐秒查看', limits: '限流', servers: 'Redis 服务器',
   locks: '锁', guards: '幂等守卫', stocks: '库存', lookUp: '查询', of: '对象',
   noLimits: '此 store 上没有限流器。', noServers: '尚未访问任何服务器。',
