@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,38 @@ func TestDoctorOnAClusterWithADeadMaster(t *testing.T) {
 	if f := got["maxmemory"]; !strings.Contains(f.Detail, dead.Addr()+": not looked at") {
 		t.Errorf("got %+v, want it to say that the dead server was not looked at", f)
 	}
+}
+
+// TestTopOnAClusterWithADeadMaster shows what the others have, names the dead one, and says so by its status.
+func TestTopOnAClusterWithADeadMaster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.NewCluster(t)
+	nodes := cluster.Nodes()
+	p := at(t, cluster.Client(t), nodes[0].AdminURL()+"?addr="+nodes[1].Addr(), "neap", nil)
+	l := p.limiter(t, limit.FixedWindow{Limit: 10, Window: time.Hour})
+	want := 0
+	for i := range 30 {
+		subject := fmt.Sprint("user-", i)
+		take(t, l, subject, 1)
+		if cluster.NodeOf(t, subject) != nodes[2] {
+			want++
+		}
+	}
+	nodes[2].Stop(t)
+	got := read[topPage](t, exitAway, p.with("top", "--rows", "100")...)
+	if len(got.Subjects) != want || got.Cost.AllKeys || len(got.Missed) != 1 || got.Missed[0].Server != nodes[2].Addr() || got.Missed[0].Why == "" {
+		t.Errorf("got %d subjects, missed %+v, all keys: %t; want the %d of the others, and %s missed", len(got.Subjects), got.Missed, got.Cost.AllKeys, want, nodes[2].Addr())
+	}
+	neap(t, p.with("top")...).wants(t, exitAway, "user-", "Subjects of "+nodes[2].Addr()+" are missing: ", "asked about")
+	nodes[1].Stop(t)
+	got = read[topPage](t, exitAway, p.with("top", "web")...)
+	if len(got.Missed) != 2 || got.Subjects == nil || len(got.Subjects) > 0 {
+		t.Errorf("with two dead ones: got %+v, want both missed, and no subject of another limiter", got)
+	}
+	must(t, nodes[0].Admin(t).Do(t.Context(), "ACL", "SETUSER", "harness", "-scan").Err())
+	neap(t, p.with("top")...).wants(t, exitAway, nodes[0].Addr()+": ", "may SCAN", nodes[1].Addr()+": ", nodes[2].Addr()+": ")
+	nodes[0].Stop(t)
+	neap(t, p.with("top")...).wants(t, exitAway, "check that a Redis listens at this address")
 }
 
 // TestAClusterWithoutSlots is no Redis that keeps a promise, and no empty one.

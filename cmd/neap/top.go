@@ -31,7 +31,14 @@ type topPage struct {
 	Denied   int       `json:"denied"`  // of those asked about
 	Unread   int       `json:"unread"`  // subjects of policies whose keys do not have the numbers
 	Foreign  []whose   `json:"foreign"` // subjects with a record that a script of neap cannot read
+	Missed   []missed  `json:"missed"`
 	Cost     topCost   `json:"cost"`
+}
+
+// missed is a server that was not read, or not to the end, so that subjects are missing.
+type missed struct {
+	Server string `json:"server"`
+	Why    string `json:"why"`
 }
 
 // topLine is a subject, by the policy that denies it longest or leaves it least.
@@ -91,20 +98,54 @@ func (t *top) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	result := topPage{Subjects: []topLine{}, Foreign: []whose{}, Cost: topCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
+	result := topPage{Subjects: []topLine{}, Foreign: []whose{}, Missed: []missed{}, Cost: topCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
+	var faults []error
 	for _, n := range servers {
 		if err := t.read(ctx, a, n, given, &result); err != nil {
-			return err
+			faults, result.Cost.AllKeys = append(faults, err), false
+			result.Missed = append(result.Missed, missed{n.addr, a.message(err)})
 		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(faults) == len(servers):
+		return allMissed(faults, result.Missed)
 	}
 	slices.SortFunc(result.Subjects, nearest)
 	result.Subjects = result.Subjects[:min(t.Rows, len(result.Subjects))]
 	result.Cost.Commands, result.Cost.Took = a.spent.commands.Load(), time.Since(began).Milliseconds()
 	err = a.show(result, result.tell)
-	if err == nil && len(result.Subjects) == 0 {
+	switch {
+	case err != nil:
+	case len(faults) > 0:
+		err = &failure{worst(faults), errSilent}
+	case len(result.Subjects) == 0:
 		err = not
 	}
 	return err
+}
+
+// allMissed is the error if no server was read. It names the servers if they differ.
+func allMissed(faults []error, all []missed) error {
+	var texts []string
+	for _, m := range all {
+		texts = append(texts, m.Server+": "+m.Why)
+	}
+	if !slices.ContainsFunc(all, func(m missed) bool { return m.Why != all[0].Why }) {
+		return faults[0]
+	}
+	return &failure{worst(faults), errors.New(strings.Join(texts, "; "))}
+}
+
+// worst is the exit status of several errors: that of a server that does not answer, if there is one.
+func worst(faults []error) int {
+	for _, err := range faults {
+		if code := status(err); code == exitAway {
+			return code
+		}
+	}
+	return status(faults[0])
 }
 
 // nearest sorts first the subjects that are denied longest, then those with the smallest part of their limit left.
@@ -270,5 +311,12 @@ func (t *topPage) tell(w *page) {
 	if n := len(t.Foreign); n > 0 {
 		w.linef("%s left out, with a record that neap cannot read, such as that of %s under %s: neap reset forgets it.", count(n, "subject"), t.Foreign[0].Subject, t.Foreign[0].Name)
 	}
-	w.linef("Cost: %s; %s to %s (%s), %v.", sight(t.Cost.Keys, t.Cost.AllKeys), count(int(t.Cost.Commands), "command"), count(t.Cost.Servers, "server"), count(t.Cost.Replicas, "replica"), duration(t.Cost.Took))
+	for _, m := range t.Missed {
+		w.linef("Subjects of %s are missing: %s.", m.Server, m.Why)
+	}
+	looked := sight(t.Cost.Keys, t.Cost.AllKeys)
+	if len(t.Missed) > 0 { // more --keys would not help
+		looked = "about " + count(t.Cost.Keys, "key") + " looked at"
+	}
+	w.linef("Cost: %s; %s to %s (%s), %v.", looked, count(int(t.Cost.Commands), "command"), count(t.Cost.Servers, "server"), count(t.Cost.Replicas, "replica"), duration(t.Cost.Took))
 }
