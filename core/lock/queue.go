@@ -20,10 +20,12 @@ const spares = 64
 
 // entry is what this process knows about one key.
 type entry struct {
-	waiting  []*waiter     // in the order in which they joined
-	held     []string      // the queue of each lock that this process holds
-	changed  chan struct{} // closed when the lock may be free; nil while nothing listens to it
-	handoffs int           // in a row, without the lock being free in between
+	waiting  row             // all, in the order in which they joined
+	unnamed  row             // those of the queue ""
+	named    map[string]*row // those of the other queues
+	held     []string        // the queue of each lock that this process holds
+	changed  chan struct{}   // closed when the lock may be free; nil while nothing listens to it
+	handoffs int             // in a row, without the lock being free in between
 }
 
 // waiter is one caller in a queue.
@@ -33,6 +35,7 @@ type waiter struct {
 	turn       chan struct{} // closed when the waiter is the first of its queue
 	handed     chan handoff  // from the holder before it
 	number     uint64        // the waiter's position among all that have joined
+	beside     [2]neighbours // in the row of all, and in that of its queue
 }
 
 // now is the turn of a waiter that is the first of its queue when it joins.
@@ -51,10 +54,10 @@ func (q *queues) join(key, queue string) *waiter {
 	if e.first(queue) != nil {
 		w.turn = make(chan struct{})
 	}
-	if len(e.waiting)+len(e.held) > 0 {
+	if e.waiting.n+len(e.held) > 0 {
 		w.handed = make(chan handoff, 1)
 	}
-	e.waiting = append(e.waiting, w)
+	e.add(w)
 	return w
 }
 
@@ -65,7 +68,7 @@ func (w *waiter) leave() (h handoff, ok bool) {
 	defer w.of.mu.Unlock()
 	e := w.of.at(w.key)
 	wasFirst := e.first(w.queue) == w
-	e.waiting = slices.DeleteFunc(e.waiting, func(other *waiter) bool { return other == w })
+	e.remove(w)
 	if next := e.first(w.queue); wasFirst && next != nil {
 		close(next.turn)
 	}
@@ -85,7 +88,10 @@ func (q *queues) successor(key string) (last uint64, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entries[key]
-	if e == nil || len(e.waiting) == 0 || e.waiting[0].handed == nil || e.waiting[0].queue != "" || e.handoffs == maxHandoffs {
+	if e == nil || e.handoffs == maxHandoffs {
+		return 0, false
+	}
+	if first := e.waiting.first; first == nil || first.handed == nil || first.queue != "" {
 		return 0, false
 	}
 	e.handoffs++
@@ -172,7 +178,7 @@ func (q *queues) size() (waiting, held int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range q.entries {
-		waiting, held = waiting+len(e.waiting), held+len(e.held)
+		waiting, held = waiting+e.waiting.n, held+len(e.held)
 	}
 	return waiting, held
 }
@@ -194,21 +200,12 @@ func (q *queues) at(key string) *entry {
 }
 
 func (q *queues) clear(key string, e *entry) {
-	if len(e.waiting) == 0 && len(e.held) == 0 {
+	if e.waiting.n == 0 && len(e.held) == 0 {
 		delete(q.entries, key)
 		if len(q.spare) < spares {
 			q.spare = append(q.spare, e)
 		}
 	}
-}
-
-func (e *entry) first(queue string) *waiter {
-	for _, w := range e.waiting {
-		if w.queue == queue {
-			return w
-		}
-	}
-	return nil
 }
 
 func (e *entry) notify() {
