@@ -11,8 +11,9 @@ import (
 // at start, with a deadline of some seconds; without a deadline it takes up to 10 s.
 //
 // Warm returns the error of Redis, so that a start can tell a wrong password from a
-// missing permission. A user who may run scripts but not load them gets no error if the
-// scripts are loaded already.
+// missing permission. It is no error if SCRIPT LOAD is refused, as long as Redis answers
+// that call. Warm writes nothing, so it does not notice a Redis that is full or a
+// replica; `neap doctor` does.
 func (g *Guard) Warm(ctx context.Context) error {
 	if !g.made() {
 		return errGuard

@@ -240,7 +240,7 @@ func (l *Limiter) ask(ctx context.Context, subject string, cost int64, peek bool
 		at, epoch = l.memory.epoch(subject)
 	}
 	g := newGrant(subject, cost, len(l.rules))
-	g.of, g.peek, g.asked, g.token = l, peek, time.Now(), l.newToken()
+	g.of, g.peek, g.asked = l, peek, time.Now()
 	if cause == nil {
 		cause = l.take(ctx, g)
 	}

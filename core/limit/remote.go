@@ -136,6 +136,7 @@ func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 // take decides. If the clock of Redis is in none of a calendar's windows, it asks once
 // more, within the same budget.
 func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
+	g.token = l.newToken()
 	for again := false; ; again = true {
 		q := remoteCalls.Get().(*remoteCall)
 		q.Asked = g.asked

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"slices"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -14,8 +15,9 @@ import (
 // ctx has no deadline, it takes up to 10 s.
 //
 // If Redis fails, Warm returns the error whatever the FailMode is, so that you find out
-// at start about a wrong password or a missing permission. If the Redis user may run
-// scripts but not load them, that is not an error as long as the scripts are loaded.
+// at start about a wrong password or a missing permission. It is no error if SCRIPT LOAD
+// is refused, as long as Redis answers the decision. Warm writes nothing, so it does not
+// notice a Redis that is full or a replica; `neap doctor` does.
 func (l *Limiter) Warm(ctx context.Context) error {
 	misuse.Context(ctx)
 	if !l.made() {
@@ -28,9 +30,16 @@ func (l *Limiter) Warm(ctx context.Context) error {
 }
 
 func (r *remote) warm(ctx context.Context, l *Limiter) error {
+	scripts := []*script.Script{r.script, resetScript, settleScript}
+	if slices.ContainsFunc(l.rules, hasBan) {
+		scripts = append(scripts, banScript)
+	}
+	if r.leased {
+		scripts = append(scripts, renewEstimatesScript)
+	}
 	return ask.Warm(ctx, r.store, func(ctx context.Context, run *script.Runner) error {
 		asked := *r
 		asked.asker = &asker{Runner: run}
 		return asked.take(ctx, l, newGrant("warm", 0, len(l.rules)))
-	}, r.script, resetScript, settleScript)
+	}, scripts...)
 }

@@ -2,7 +2,9 @@ package script
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,18 +17,15 @@ import (
 // one round trip for each script. It has no budget: it ends with ctx, whatever the
 // client's own time-outs are. The errors are those of [Runner.Run].
 //
+// A replica of a cluster that does not load them is no error, and takes 200 ms at most:
+// no call reaches it before it is a master, and then the first calls load the scripts.
+//
 // If the client has no ScriptLoad method, Load does nothing. The first calls then load
 // the scripts.
 func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 	misuse.Context(ctx)
 	if r == nil || r.rdb == nil {
 		return &Error{Class: ErrConfiguration, Err: errRunner}
-	}
-	client, ok := r.rdb.(interface {
-		ScriptLoad(ctx context.Context, script string) *redis.StringCmd
-	})
-	if !ok {
-		return ctx.Err()
 	}
 	all := slices.Clone(scripts)
 	for _, s := range scripts {
@@ -37,24 +36,64 @@ func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 			all = append(all, s.merging.Script)
 		}
 	}
-	for _, s := range all {
-		done := make(chan error, 1)
-		background.Go(func() {
-			done <- background.Try(func() error { return client.ScriptLoad(ctx, s.Source()).Err() })
-		})
-		var err error
-		select {
-		case err = <-done:
-		case <-ctx.Done():
-			return ctx.Err()
+	if len(all) == 0 {
+		return ctx.Err()
+	}
+	switch client := r.rdb.(type) {
+	case cluster:
+		into := func(ctx context.Context, node *redis.Client) error { return load(ctx, node, all) }
+		if err := within(ctx, all[0].name, func() error { return client.ForEachMaster(ctx, into) }); err != nil {
+			return err
 		}
-		if err != nil && ended(ctx) != nil {
-			return ended(ctx)
-		}
-		if err != nil {
-			class, _ := classify(err, false)
-			return &Error{Script: s.name, Class: class, Err: err}
+		brief, cancel := context.WithTimeout(ctx, mostReplicas)
+		defer cancel()
+		_ = within(brief, all[0].name, func() error { return client.ForEachSlave(brief, into) })
+		return nil
+	case loader:
+		return load(ctx, client, all)
+	}
+	return ctx.Err()
+}
+
+// mostReplicas is how long the replicas of a cluster may take to load scripts.
+const mostReplicas = 200 * time.Millisecond
+
+type loader interface {
+	ScriptLoad(ctx context.Context, script string) *redis.StringCmd
+}
+
+type cluster interface {
+	ForEachMaster(ctx context.Context, fn func(ctx context.Context, node *redis.Client) error) error
+	ForEachSlave(ctx context.Context, fn func(ctx context.Context, node *redis.Client) error) error
+}
+
+func load(ctx context.Context, client loader, scripts []*Script) error {
+	for _, s := range scripts {
+		if err := within(ctx, s.name, func() error { return client.ScriptLoad(ctx, s.Source()).Err() }); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// within waits for f until ctx ends: a client may take longer. Its error is that of ctx,
+// if it has ended, or else an [*Error].
+func within(ctx context.Context, name string, f func() error) error {
+	done := make(chan error, 1)
+	background.Go(func() { done <- background.Try(f) })
+	select {
+	case err := <-done:
+		switch _, is := errors.AsType[*Error](err); {
+		case err == nil:
+			return nil
+		case ended(ctx) != nil:
+			return ended(ctx)
+		case is:
+			return err
+		}
+		class, _ := classify(err, false)
+		return &Error{Script: name, Class: class, Err: err}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -12,8 +12,9 @@ import (
 // s.
 //
 // Warm returns the error of Redis, so that a start can tell a wrong password from a
-// missing permission. A user who may run scripts but not load them gets no error if the
-// scripts are loaded already.
+// missing permission. It is no error if SCRIPT LOAD is refused, as long as Redis answers
+// that call. Warm writes nothing, so it does not notice a Redis that is full or a
+// replica; `neap doctor` does.
 func (s *Stock) Warm(ctx context.Context) error {
 	if !s.made() {
 		return errStock

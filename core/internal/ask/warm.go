@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
@@ -16,8 +18,9 @@ import (
 const warmBudget = 10 * time.Second
 
 // Warm connects to Redis, loads the scripts, and asks a question that changes nothing, to
-// find out whether the Redis user may run them. If the user may not load scripts, that is
-// not an error as long as they are loaded.
+// find out whether the Redis user may run them. Only the question decides, whatever Redis
+// answers to SCRIPT LOAD: a call that finds its script missing sends the text. So it is an
+// error if a server does not answer, or if the first request would not be answered either.
 func Warm(
 	ctx context.Context, rdb script.Client, question func(ctx context.Context, run *script.Runner) error, scripts ...*script.Script,
 ) error {
@@ -30,7 +33,7 @@ func Warm(
 	}
 	why := diagnose(ctx, rdb)
 	err = run.Load(ctx, scripts...)
-	if err == nil || errors.Is(err, script.ErrConfiguration) {
+	if _, replied := errors.AsType[redis.Error](err); err == nil || replied {
 		err = question(ctx, run)
 	}
 	return why(err)
