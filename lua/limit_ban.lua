@@ -4,27 +4,24 @@
 -- KEYS[i]  the record of the i-th ban
 -- ARGV[1]  how long to ban for, in milliseconds; 0 lifts, -1 only asks
 -- ARGV[i + 1]  how long a ban of the i-th policy lasts at most, in milliseconds
--- returns  how long the longest ban still lasted, in milliseconds; 0 if there was none
+-- returns  for each ban in turn, how long it still lasted, in milliseconds; 0 if there was
+--          none
 -- effects  to ban SET with PX, to lift DEL
 local duration = ARGV[1] + 0
 
 local call = redis.call
 local clock = call('TIME')
 local now = clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000
-local longest = 0
+local lefts = {}
 for i = 1, #KEYS do
   local key, most = KEYS[i], ARGV[i + 1]
   local stored = call('GET', key)
-  if stored then
-    local last, length = string.match(stored, '^(%d+):(%d+):%d+:%d+$')
-    if last then
-      longest = math.max(longest, math.min(last - now, length))
-    end
-  end
+  local last, length = string.match(stored or '', '^(%d+):(%d+):%d+:%d+$')
+  lefts[i] = last and math.max(math.min(last - now, length), 0) or 0
   if duration > 0 then
     call('SET', key, string.format('%.0f:%.0f:0:0', now + duration, duration), 'PX', duration + most)
   elseif duration == 0 and stored then
     call('DEL', key)
   end
 end
-return longest
+return lefts

@@ -80,6 +80,32 @@ func TestOutageFailOpen(t *testing.T) {
 	}
 }
 
+// Without Redis, a subject that this process knows to be banned gets the answer of a
+// denial, also where FailOpen admits all others.
+func TestOutageOfABan(t *testing.T) {
+	t.Parallel()
+	for _, fail := range []limit.FailMode{limit.FailLocal, limit.FailOpen} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{
+				limit.WithBan(limit.FixedWindow{Name: "w", Limit: 3, Window: time.Minute}, limit.Ban{After: 1, Within: time.Hour, For: time.Hour}),
+			}, &limit.Options{Fail: fail, Budget: 5 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Ban(t.Context(), "banned", time.Hour); !errors.Is(err, script.ErrConfiguration) {
+				t.Fatalf("Ban without Redis: got %v, want ErrConfiguration", err)
+			}
+			if p := gate.RateLimit(l, everyone, nil).Enter(&request{}); p.Reply != nil {
+				t.Errorf("%v: a subject that is not banned: got %+v, want it admitted", fail, p.Reply)
+			}
+			p := gate.RateLimit(l, fixed("banned"), nil).Enter(&request{})
+			if status(p) != 429 || single(t, p.Reply.Header, "Retry-After") != "3600" || single(t, p.Reply.Header, "Ratelimit") != `"w";r=0;t=3600` {
+				t.Errorf("%v: a banned subject: got %d with %+v, want 429 for an hour", fail, status(p), p.Reply)
+			}
+		})
+	}
+}
+
 // FailClosed admits nothing. The answer blames the server and not a limit.
 func TestOutageFailClosed(t *testing.T) {
 	t.Parallel()

@@ -63,9 +63,14 @@ type banning struct {
 // [Prepaid].
 //
 // A denial stands even if it cannot be counted, for example because the memory of Redis
-// is full. A process that decides without Redis ([FailLocal]) bans by the denials that it
-// has seen itself. With Options.Instances it also continues a ban that Redis has reported
-// to it.
+// is full.
+//
+// An outage lifts no ban that this process knows of: one that Redis has reported to this
+// limiter, or to one that With made from the same one, and one that [Limiter.Ban] made
+// there. The ban holds with [FailLocal] and with [FailOpen] until it ends, or until
+// [Limiter.Unban] lifts it in this process. What other processes do about bans meanwhile
+// is not known. With FailLocal the process also bans by the denials that it makes itself.
+// When Redis is back, it decides alone.
 func WithBan(p Policy, b Ban) Policy {
 	switch of := p.(type) {
 	case shadowed:
@@ -133,6 +138,10 @@ type ban struct {
 type record struct {
 	last, length  int64 // when the last ban ends, and how long it was
 	from, denials int64 // when the counted denials began, and how many there are
+
+	// These say what the process knows of the ban; Redis does not store them.
+	told  bool  // Redis has this ban too, or had it
+	since int64 // when that was known, in microseconds
 }
 
 // left returns how long the ban still lasts.
@@ -198,14 +207,3 @@ func (r *reading) bar(s *State) {
 }
 
 func hasBan(r rule) bool { return r.id().ban != nil }
-
-// states returns how many states a subject has in process under the rules.
-func states(rules []rule) int {
-	n := len(rules)
-	for _, r := range rules {
-		if hasBan(r) {
-			n++
-		}
-	}
-	return n
-}

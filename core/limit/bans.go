@@ -25,7 +25,7 @@ const mostBan = int64(math.MaxInt64 / time.Millisecond)
 // It costs one round trip. The error is [ErrSubject] if the subject is empty, [ErrNoBan]
 // if no policy of the limiter has a Ban, ctx.Err() if the caller's context ended, and
 // otherwise a [*script.Error]. After an error of Redis the ban holds in this process, for
-// decisions without Redis, and it may hold in Redis.
+// all decisions without Redis until it ends, and it may hold in Redis.
 func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) error {
 	if l.made() && d <= 0 {
 		return fmt.Errorf("limit: d is %v: a ban lasts at least a millisecond; use Unban to lift one", d)
@@ -37,8 +37,12 @@ func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) erro
 // Unban lifts the subject's bans under every policy of the limiter, in Redis and in this
 // process, and forgets its earlier denials and bans. It reports whether the subject was
 // banned. What the policies themselves have counted stays; Reset forgets that. Another
-// process that remembers the ban may deny for up to Options.RememberDenials longer. It
-// costs one round trip. Its errors are those of [Limiter.Ban].
+// process that remembers the ban may deny for up to Options.RememberDenials longer. If it
+// does not hear from Redis, it denies until the ban would have ended.
+//
+// It costs one round trip. Its errors are those of [Limiter.Ban]. After an error of Redis
+// the ban is lifted in this process, for decisions without Redis, and it may last in
+// Redis.
 func (l *Limiter) Unban(ctx context.Context, subject string) (found bool, err error) {
 	left, err := l.bans(ctx, subject, 0)
 	return left > 0, err
@@ -71,17 +75,21 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 		}
 	}
 	if duration >= 0 {
-		l.seeds.lift(l, subject)
 		defer l.changed(subject)
 	}
+	asked := time.Now()
 	if l.remote == nil || duration >= 0 {
 		left = l.local.bans(l, rules, subject, duration)
 	}
 	if l.remote == nil || len(rules) == 0 {
 		return left, nil
 	}
-	there, err := l.remote.bans(ctx, rules, subject, duration)
-	return max(left, there), err
+	lefts, err := l.remote.bans(ctx, rules, subject, duration)
+	for _, there := range lefts {
+		left = max(left, there)
+	}
+	l.local.answered(l, rules, subject, duration, asked, lefts)
+	return left, err
 }
 
 // bansOf returns the keys of a subject's ban records.
@@ -94,64 +102,25 @@ func (r *remote) bansOf(rules []rule, subject string) (keys []string) {
 	return keys
 }
 
-func (r *remote) bans(ctx context.Context, rules []rule, subject string, duration int64) (left int64, err error) {
+// bans returns how long each ban would still have lasted before.
+func (r *remote) bans(ctx context.Context, rules []rule, subject string, duration int64) (lefts []int64, err error) {
 	args := append(make([]any, 0, 1+len(rules)), integer(duration))
 	for _, rule := range rules {
 		args = append(args, integer(rule.id().ban.most))
 	}
 	reply, err := r.Run(ctx, banScript, r.bansOf(rules, subject), args...)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	left, ok := reply.(int64)
-	if !ok || left < 0 || left > mostBan {
-		return 0, &script.Error{Script: banScript.Name(), Class: script.ErrFailed, Err: errReply}
+	numbers, _ := reply.([]any)
+	told := make([]reading, len(rules))
+	if !readBans(rules, numbers, told) {
+		return nil, &script.Error{Script: banScript.Name(), Class: script.ErrFailed, Err: errReply}
 	}
-	return left, nil
-}
-
-// bans does in Go what limit_ban.lua does.
-func (b *local) bans(l *Limiter, rules []rule, subject string, duration int64) (left int64) {
-	subject = l.space.Subject(subject)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now() / 1000
-	for _, r := range rules {
-		key := localKey{subject, r.id().ban.tail}
-		if c, ok := b.cells.Peek(key); ok {
-			left = max(left, c.ban.left(now))
-		}
-		switch {
-		case duration > 0:
-			b.cells.Add(key, &cell{ban: &record{last: now + duration, length: duration}})
-		case duration == 0:
-			b.cells.Remove(key)
-		}
+	for i := range told {
+		lefts = append(lefts, told[i].ban)
 	}
-	return left
-}
-
-// recordOf returns the record of a subject. It is new if nothing is stored, and nil if
-// the rule has no ban.
-func (b *local) recordOf(subject string, r rule) *record {
-	if !hasBan(r) {
-		return nil
-	}
-	if c, ok := b.cells.Get(localKey{subject, r.id().ban.tail}); ok {
-		return c.ban
-	}
-	return new(record)
-}
-
-// keepRecords stores the records in which a denial was counted.
-func (b *local) keepRecords(subject string, rules []rule, cells []*cell) {
-	for i, r := range rules {
-		if hasBan(r) && *cells[i].ban != (record{}) {
-			if key := (localKey{subject, r.id().ban.tail}); !b.cells.Contains(key) {
-				b.cells.Add(key, &cell{ban: cells[i].ban})
-			}
-		}
-	}
+	return lefts, nil
 }
 
 // readBans reads the numbers of bans, which follow those of all policies.

@@ -43,6 +43,9 @@ func (p *modeled) wants(g *grant, now int64) Decision {
 		takeModel(p.rules, p.cellsIn(p.redis), now, g.asks(), own.readings)
 		for i, r := range p.rules {
 			p.told[r.id().name] = seed{now, own.readings[i]}
+			if hasBan(r) {
+				p.hear(p.cellsIn(p.local)[i].ban, own.readings[i].ban, now/1000)
+			}
 		}
 		return p.decision(own)
 	}
@@ -55,14 +58,27 @@ func (p *modeled) wants(g *grant, now int64) Decision {
 			if r.advance(cells[i], now); remains(r, &began) < remains(r, cells[i]) {
 				*cells[i] = began
 			}
-			if ends := last.at/1000 + last.ban; last.ban > 0 && ends > cells[i].ban.last {
-				*cells[i].ban = record{last: ends, length: last.ban}
-			}
 		}
 	}
 	clear(p.told)
 	takeShare(p.rules, cells, int64(p.Instances()), now, g.asks(), own.readings)
 	return p.decision(own)
+}
+
+// hear has the process know what Redis says about a ban: it replaces what Redis said
+// before, and not a longer ban that this process has begun itself.
+func (*modeled) hear(rec *record, left, now int64) {
+	lasts := now < rec.last
+	switch {
+	case left == 0 && lasts && rec.told:
+		*rec = record{}
+	case left > 0 && (rec.told || now+left >= rec.last):
+		whole := left
+		if lasts {
+			whole = max(left, rec.length)
+		}
+		*rec = record{last: now + left, length: whole, told: true}
+	}
 }
 
 // ask takes, on Redis or without it, and compares it with the models.
@@ -95,16 +111,12 @@ func (p *modeled) byHand(t *testing.T, rng *rand.Rand) {
 				*both[i].ban = rec
 			}
 		}
-		for name, last := range p.told {
-			last.ban = 0
-			p.told[name] = last
-		}
 	}
 	switch rng.IntN(3) {
 	case 0:
 		length := 1 + rng.Int64N(1_000_000)
 		must(0, p.Ban(t.Context(), "s", time.Duration(length)*time.Millisecond))(t)
-		set(record{last: now + length, length: length})
+		set(record{last: now + length, length: length, told: true})
 	case 1:
 		must(p.Unban(t.Context(), "s"))(t)
 		set(record{})

@@ -12,9 +12,10 @@ const (
 	// FailLocal decides by the same policies in this process, beginning with nothing
 	// taken: N instances together then admit up to N times the limit. With
 	// Options.Instances they begin with what Redis last reported, and divide what is
-	// left.
+	// left. Bans that this process knows of hold ([WithBan]).
 	FailLocal FailMode = iota
-	// FailOpen admits every request. The figures of the decision are unknown, and zero.
+	// FailOpen admits every request, except those of a subject that this process knows to
+	// be banned ([WithBan]). The figures of an admission are unknown, and zero.
 	FailOpen
 	// FailClosed admits no request: the call returns the error. HTTP clients get a 503,
 	// because the fault is not theirs.

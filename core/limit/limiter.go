@@ -263,10 +263,14 @@ func (l *Limiter) take(ctx context.Context, g *grant) error {
 		return l.takeLocal(ctx, g)
 	}
 	err := l.remote.take(ctx, l, g)
-	if err == nil && l.among() > 0 {
+	if err != nil {
+		return err
+	}
+	l.local.saw(l, g)
+	if l.among() > 0 {
 		l.seeds.saw(l, g)
 	}
-	return err
+	return nil
 }
 
 // resolve returns the decision. If Redis made none, the failure mode decides.
@@ -276,12 +280,13 @@ func (l *Limiter) resolve(ctx context.Context, g *grant, cause error) (Decision,
 		return l.decision(g), nil
 	case ask.IsCallers(cause) || l.opts.Fail == FailClosed:
 		return Decision{}, cause
-	case l.opts.Fail == FailOpen:
+	case l.opts.Fail == FailLocal:
+		if err := l.takeLocal(ctx, g); err != nil {
+			return Decision{}, err
+		}
+	case !l.local.banned(l, g):
 		g.open = true
 		return Decision{Allowed: true, Degraded: true, Cause: cause, grant: g}, nil
-	}
-	if err := l.takeLocal(ctx, g); err != nil {
-		return Decision{}, err
 	}
 	d := l.decision(g)
 	d.Degraded, d.Cause = true, cause

@@ -1,8 +1,10 @@
 package limit
 
 import (
+	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -19,7 +21,10 @@ type local struct {
 
 	mu      sync.Mutex
 	cells   *simplelru.LRU[localKey, *cell]
-	entries int // of all sliding logs together
+	entries int                               // of all sliding logs together
+	records *simplelru.LRU[localKey, *record] // of bans; a flood of subjects evicts none of them
+
+	known atomic.Int64 // how many records there are
 }
 
 // localKey is a subject and a policy as they appear in a Redis key, so its length is
@@ -29,15 +34,21 @@ type localKey struct{ subject, tail string }
 func newLocal(size int) *local {
 	b := &local{began: time.Now(), most: size}
 	cells, err := simplelru.NewLRU(size, func(_ localKey, c *cell) { b.entries -= len(c.log) })
-	if err != nil {
+	records, fault := simplelru.NewLRU[localKey, *record](size, nil)
+	if err := errors.Join(err, fault); err != nil {
 		panic("limit: " + err.Error()) // only if the size is below 1, which withDefaults refuses
 	}
-	b.cells = cells
+	b.cells, b.records = cells, records
 	return b
 }
 
 func (b *local) now() int64 {
 	return b.began.UnixMicro() + time.Since(b.began).Microseconds()
+}
+
+// at returns a time by the clock of now.
+func (b *local) at(t time.Time) int64 {
+	return b.began.UnixMicro() + t.Sub(b.began).Microseconds()
 }
 
 func (b *local) take(l *Limiter, g *grant) {
@@ -58,7 +69,7 @@ func (b *local) take(l *Limiter, g *grant) {
 		}
 	}
 	b.keepRecords(subject, l.rules, cells)
-	for b.entries > b.most*entriesPerState && b.cells.Len() > states(l.rules) {
+	for b.entries > b.most*entriesPerState && b.cells.Len() > len(l.rules) {
 		b.cells.RemoveOldest()
 	}
 }

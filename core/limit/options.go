@@ -53,15 +53,15 @@ type Options struct {
 	// added.
 	//
 	// With 0, a process begins with nothing taken, grants the whole limit, and stores
-	// nothing of what Redis reports. With 1, it grants all that is left. From 1 on, each
+	// only bans of what Redis reports. With 1, it grants all that is left. From 1 on, each
 	// decision of Redis costs some 200 ns more, and memory: the process keeps what Redis
 	// reported for the last MaxLocal pairs of subject and policy, in less than 512 bytes
 	// each.
 	Instances int
 	// MaxLocal is how many states this process keeps, one for each subject and policy. If
 	// there are more, the state that was unused longest is forgotten, and its subject
-	// begins anew. 0 means DefaultMaxLocal. It must be at least one for each policy and
-	// for each Ban.
+	// begins anew. 0 means DefaultMaxLocal. It must be at least one for each policy. The
+	// process knows of as many bans, whatever the states are.
 	//
 	// Together the states take less than 512 bytes for each of MaxLocal, whatever the
 	// subjects are. Sliding logs store every permit, so fewer of them are kept.
@@ -135,8 +135,8 @@ func (o *Options) compile(policies []Policy) ([]rule, error) {
 // checkLocal refuses a MaxLocal that has no room for the states of one subject: its
 // policies would evict each other.
 func checkLocal(most int, rules []rule) error {
-	if most >= states(rules) {
+	if most >= len(rules) {
 		return nil
 	}
-	return fmt.Errorf("MaxLocal is %d: it must be at least %d, a state for each policy and for each Ban", most, states(rules))
+	return fmt.Errorf("MaxLocal is %d: it must be at least %d, a state for each policy", most, len(rules))
 }

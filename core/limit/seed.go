@@ -85,7 +85,6 @@ func (s *seeds) resume(l *Limiter, subject string, cells []*cell, now int64) (us
 			continue
 		}
 		shard.last.Remove(key)
-		cells[i].ban.resume(last.ban, last.at/1000)
 		seeded := cell{ban: cells[i].ban}
 		r.resume(&seeded, last.reading, last.at)
 		r.advance(&seeded, now)
@@ -111,30 +110,6 @@ func (s *seeds) drop(l *Limiter, subject string) {
 	defer shard.mu.Unlock()
 	for _, r := range l.rules {
 		shard.last.Remove(localKey{subject, r.id().tail})
-	}
-}
-
-// lift forgets the bans that Redis reported for a subject, because they were lifted or
-// changed. On nil seeds it does nothing.
-func (s *seeds) lift(l *Limiter, subject string) {
-	if s == nil {
-		return
-	}
-	subject = shortened(subject)
-	shard := s.lock(subject)
-	defer shard.mu.Unlock()
-	for _, r := range l.rules {
-		if last, known := shard.last.Peek(localKey{subject, r.id().tail}); known {
-			last.ban = 0
-		}
-	}
-}
-
-// resume continues a ban that was reported at that time, in milliseconds, if it lasts
-// longer than the record's. On a nil record it does nothing.
-func (rec *record) resume(left, at int64) {
-	if left > 0 && at+left > rec.last {
-		*rec = record{last: at + left, length: left}
 	}
 }
 

@@ -22,7 +22,7 @@ type Stats struct {
 	Forgiven int64  // permits beyond MaxDebt that a Settle did not charge
 	// Waiting is how many callers are in Wait now.
 	Waiting int
-	// LocalStates is how many states this process keeps now.
+	// LocalStates is how many states of policies this process keeps now, without bans.
 	LocalStates int
 	// Open reports whether calls are held back now, because Redis or a node of the
 	// cluster did not answer other calls with this budget on the same store.
