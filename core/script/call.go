@@ -95,6 +95,9 @@ type Command interface {
 	// Due returns when the budget of the call ends. If the deadline of the context is
 	// earlier, it is the caller's own.
 	Due() time.Time
+	// Answered reports whether it has ended with an answer, as [Error.Answered] has it.
+	// unknown reports whether it has ended with a reply that is none.
+	Answered() (answered, unknown bool)
 }
 
 // Transport sends a command. It returns nil when the command has ended; the command then
@@ -181,8 +184,11 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 			c.answer(cmd)
 			return nil
 		}
-		class, again := classify(err, cmd.Written())
+		class, again, known := s.classify(err, cmd.Written())
 		failure := &Error{Script: s.name, Class: class, Err: s.place(err)}
+		if !known {
+			failure.Err = unknownReply{err}
+		}
 		switch {
 		case ended(ctx) != nil:
 			return ended(ctx)
@@ -308,6 +314,19 @@ func (c *command) Due() time.Time {
 		return time.Time{}
 	}
 	return c.budget.deadline.Add(c.budget.short)
+}
+
+// Answered makes it a [Command].
+func (c *command) Answered() (answered, unknown bool) {
+	err := c.Err()
+	if err == nil || err == redis.Nil && c.Written() { // a wrapped redis.Nil is not a reply
+		return true, false
+	}
+	if _, is := errors.AsType[redis.Error](err); !is || errors.Is(err, redis.Nil) {
+		return false, false
+	}
+	_, _, known := c.text.script.classify(err, c.Written())
+	return known, !known
 }
 
 // NewProbe makes a command for the server that has a key. The server refuses the command

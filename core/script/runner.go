@@ -90,8 +90,13 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 // answer could not come in time, the error is [context.DeadlineExceeded], perhaps a moment
 // before ctx ends. What Redis or the network refuses at once is an [*Error] all the same.
 //
-// The script's own errors must not be worded like those of the server, such as "BUSY
-// Redis is busy running a script". They would be taken for the server's refusal.
+// A script that raises an error, by redis.call or by error, has failed: Redis adds the
+// script's name. So has a script that returns one whose whole text stands in it as one
+// string: redis.error_reply('SOLDOUT no units are left') or {err = '...'}. Any other reply
+// is [ErrMaybeExecuted], because a proxy may have given it. So raise an error whose text
+// your script makes up. The script's own errors must not be worded like those of the server,
+// such as "BUSY Redis is busy running a script". They would be taken for the server's
+// refusal.
 //
 // All keys must have the same {hash tag}, on a standalone server too, so that what works
 // on a laptop also works on a cluster.

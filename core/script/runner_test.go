@@ -224,6 +224,36 @@ func TestWhatIsNotSentInTimeIsNeverSent(t *testing.T) {
 	}
 }
 
+// TestErrorsOfAScript: whatever error a script raises, and each that stands in it, is its
+// own. What it makes up and returns may be a proxy's.
+func TestErrorsOfAScript(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
+		for body, want := range map[string]error{
+			"return redis.error_reply('SOLDOUT none are left')":  script.ErrFailed,
+			`return redis.error_reply("-SOLDOUT none are left")`: script.ErrFailed,
+			"return redis.error_reply('SOLDOUT')":                script.ErrFailed,
+			"return {err = 'ERR none are left'}":                 script.ErrFailed,
+			"return {err='none are left'}":                       script.ErrFailed,
+			"error('none are left of ' .. KEYS[1])":              script.ErrFailed,
+			"return redis.call('RPUSH', KEYS[1], 1)":             script.ErrFailed,
+			"return redis.pcall('RPUSH', KEYS[1], 1)":            script.ErrFailed,
+			"return redis.call('NOSUCHCOMMAND')":                 script.ErrFailed,
+			"local reply = redis.pcall('RPUSH', KEYS[1], 1) if reply.err then error(reply.err) end return reply": script.ErrFailed,
+			"syntax": script.ErrFailed,
+			"return redis.error_reply('SOLDOUT none are left of ' .. KEYS[1])": script.ErrMaybeExecuted,
+		} {
+			if err := rdb.Set(t.Context(), prefix, "x", time.Minute).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Run(t.Context(), script.New("own.lua", body), []string{prefix}); !errors.Is(err, want) {
+				t.Errorf("%s: got %v, want %v", body, err, want)
+			}
+		}
+	})
+}
+
 // TestAScriptsOwnErrorRunsOnce raises errors whose codes look like refusals, after a
 // write.
 func TestAScriptsOwnErrorRunsOnce(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/neap-go/neap/core/internal/ask"
@@ -91,15 +90,12 @@ func (b *breaker) stale() bool {
 	return b.open.Load() && b.node.now()-b.failed.Load() > int64(forgotten)
 }
 
-// answered reports whether Redis answered, even if the answer is an error or a refusal.
-// So a full server does not open the breaker, and releases and conclusions still reach
-// it.
+// answered reports whether a call was answered, even if the answer is an error or a
+// refusal. So a full server does not open the breaker, and releases and conclusions still
+// reach it.
 func answered(err error) bool {
-	if err == nil {
-		return true
-	}
-	_, is := errors.AsType[redis.Error](err)
-	return is && !errors.Is(err, redis.Nil) // go-redis returns an error that wraps redis.Nil if a sentinel knows no master
+	failure, is := errors.AsType[*script.Error](err)
+	return err == nil || is && failure.Answered()
 }
 
 // gaveUpError is the error of a call whose caller's context ended before the budget. It
@@ -188,7 +184,7 @@ func (b *breaker) holdBack(call *script.Call) error {
 func (b *breaker) Note(r queue.Result, calls int) {
 	var err error
 	switch r {
-	case queue.Unanswered:
+	case queue.Unanswered, queue.Unknown:
 		err = errDoubt
 	case queue.Unsent:
 		err = errNotSent
@@ -199,7 +195,9 @@ func (b *breaker) Note(r queue.Result, calls int) {
 		b.node.answered()
 		return
 	}
-	b.failed.Store(b.node.unanswered(err, calls))
+	if r != queue.Unknown { // resultOf has told the node
+		b.failed.Store(b.node.unanswered(err, calls))
+	}
 }
 
 var (

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ func (n *node) rest() int64 {
 	return int64(quiet)
 }
 
-// unanswered notes calls without an answer. It logs once that the node is lost, and then
+// unanswered notes calls without an answer, or with a reply that is not known. It logs once that the node is lost, and then
 // finds out why. It also finds out whether another node has taken over the slots.
 func (n *node) unanswered(err error, calls int) (now int64) {
 	now = n.now()
@@ -97,7 +98,7 @@ func (n *node) unanswered(err error, calls int) (now int64) {
 	n.slots.failed(now, since, failed)
 	if lost {
 		n.sweep.Store(now + int64(forgotten))
-		n.log(slog.LevelWarn, "neap: Redis does not answer", "class", classOf(err), "failed", failed, "for", span(since, now))
+		n.log(slog.LevelWarn, "neap: Redis does not answer", append(codeOf(err), "class", classOf(err), "failed", failed, "for", span(since, now))...)
 		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Lost, Change: true, Class: ClassOf(err), Duration: span(since, now)})
 		if n.dialer != nil {
 			background.Go(func() { n.diagnose(since) })
@@ -213,6 +214,16 @@ func (n *node) log(level slog.Level, text string, args ...any) {
 }
 
 func span(from, to int64) time.Duration { return time.Duration(to - from).Round(time.Millisecond) }
+
+// codeOf returns the attribute that a line has if something replied in place of the
+// server: the code of that reply, without its text.
+func codeOf(err error) []any {
+	failure, is := errors.AsType[*script.Error](err)
+	if _, replied := errors.AsType[redis.Error](err); !is || !replied {
+		return nil
+	}
+	return []any{"code", cmp.Or(failure.Code(), "none")}
+}
 
 // classOf returns the class of an error without its text, which may name keys.
 func classOf(err error) string { return ClassOf(err).Error() }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -134,10 +135,12 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 		"OOM command not allowed when used memory > 'maxmemory'.":                                              `class="script: not executed" code=OOM`,
 		"ERR Error running script (call to f_1f): @user_script:1: @user_script: 1: -OOM command not allowed.":  `class="script: not executed" code=OOM`,
 		"LOADING Redis is loading the dataset in memory":                                                       `class="script: not executed" code=LOADING`,
-		"ERR unknown command 'evalsha', with args beginning with: 's'":                                         `class="script: failed" code=ERR`,
+		"ERR unknown command 'evalsha', with args beginning with: 's'":                                         `class="script: refused by configuration" code=ERR`,
+		"ERR DB index is out of range":                                                                         `class="script: refused by configuration" code=ERR`,
+		"DENIED Redis is running in protected mode because protected mode is enabled":                          `class="script: refused by configuration" code=DENIED`,
 		"ERR Unknown Redis command called from script script: 1, on @user_script:1.":                           `class="script: failed" code=ERR`,
 		"WRONGTYPE Operation against a key holding the wrong kind of value":                                    "",
-		"ERR of a script": "",
+		"ERR of a script script: 1, on @user_script:1.":                                                        "",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log lines
@@ -152,6 +155,52 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 				}
 				logged(t, &log, want...)
 				time.Sleep(time.Minute)
+			}
+		})
+	}
+}
+
+// TestUnknownRepliesAreAnOutage: something replies in place of Redis to every call. That
+// is an outage in the log, in the events, in the gauges and for the breaker. The log has
+// the code of the reply and not its text.
+func TestUnknownRepliesAreAnOutage(t *testing.T) {
+	t.Parallel()
+	for text, code := range map[string]string{
+		"upstream failure":         "none",
+		"ERR Connection timed out": "ERR",
+		"PROXY is away":            "PROXY",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log lines
+			var events []store.Event
+			st := storetest.Open(t, &saying{text: text}, store.Options{Logger: log.logger(), Observers: []store.Observer{
+				func(_ context.Context, e store.Event) {
+					if e.Primitive == store.Server {
+						events = append(events, e)
+					}
+				},
+			}})
+			l := aLimit(t, st)
+			for range 100 {
+				d, _ := l.Take(t.Context(), "s")
+				if !errors.Is(d.Cause, script.ErrMaybeExecuted) && !errors.Is(d.Cause, script.ErrNotExecuted) {
+					t.Fatalf("%s: got a decision because of %v, want ErrMaybeExecuted, or ErrNotExecuted behind the breaker", text, d.Cause)
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			logged(t, &log, `level=WARN msg="neap: Redis does not answer" address=*store_test.saying code=`+code+` class="script: maybe executed" failed=`)
+			if len(events) != 1 || events[0].Outcome != store.Lost || !errors.Is(events[0].Class, script.ErrMaybeExecuted) {
+				t.Errorf("%s: got the events %+v, want that the server is lost, with ErrMaybeExecuted", text, events)
+			}
+			for _, g := range st.Gauges() {
+				if !g.Open || g.Primitive == store.Server && (!g.Lost || g.Failing < time.Second) {
+					t.Errorf("%s: got the gauge %+v, want it open, and the server lost", text, g)
+				}
+			}
+			for _, line := range log.all() {
+				if strings.Contains(line, text) {
+					t.Errorf("the log: got the line %s, want nothing of the reply but its code", line)
+				}
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func (b *breaker) ask(key string, d time.Duration) queue.Result {
 	select {
 	case err := <-done:
 		stamp(err, cmd)
-		return resultOf(cmd)
+		return b.resultOf(cmd)
 	case <-ctx.Done():
 		return queue.Unanswered
 	}

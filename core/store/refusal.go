@@ -14,8 +14,9 @@ import (
 // refusalPause is the least time between two log lines about refusals by one server.
 const refusalPause = time.Minute
 
-// unknownCommand matches the reply of a server on which a command is renamed or disabled.
-var unknownCommand = regexp.MustCompile(`^ERR [Uu]nknown (Redis )?command`)
+// unknownCommand matches the reply of a server on which a command that a script uses is
+// renamed or disabled.
+var unknownCommand = regexp.MustCompile(`^ERR Unknown Redis command`)
 
 // refused logs that the server refuses calls. A limit then decides without Redis, and its
 // caller has no error from which to see that. What a script raises by itself is not logged.

@@ -64,7 +64,7 @@ func (t *transport) send(ctx context.Context, cmd script.Command) error {
 		if b, ok := t.queue.BeginDirect(); ok {
 			r := queue.Ignored // the result if a hook ends the goroutine
 			defer func() {
-				over := r != queue.Answered && ctx.Err() != nil
+				over := !r.Replied() && ctx.Err() != nil
 				if over && time.Now().Before(cmd.Due()) { // its caller left
 					r = queue.Ignored
 					t.probe(cmd.Key(), t.budget)
@@ -72,7 +72,7 @@ func (t *transport) send(ctx context.Context, cmd script.Command) error {
 				t.queue.EndDirect(b, r, over)
 			}()
 			stamp(background.Process(ctx, t.client, cmd), cmd)
-			r = resultOf(cmd)
+			r = t.resultOf(cmd)
 			return nil
 		}
 	}
@@ -87,7 +87,7 @@ func (t *transport) Send(b *queue.Batch) queue.Result {
 		ctx.values = e.Context
 		cmd := e.Call.(script.Command)
 		stamp(background.Process(ctx, t.client, cmd), cmd)
-		return resultOf(cmd)
+		return t.resultOf(cmd)
 	}
 	m, _ := t.senders.Get().(*batchSender)
 	if m == nil {
@@ -95,11 +95,11 @@ func (t *transport) Send(b *queue.Batch) queue.Result {
 	}
 	m.send(ctx, t, b)
 	t.senders.Put(m)
-	var r queue.Result
+	var results queue.Results
 	for _, e := range b.Entries {
-		r = max(r, resultOf(e.Call.(script.Command)))
+		results.Add(t.resultOf(e.Call.(script.Command)))
 	}
-	return r
+	return results.Batch()
 }
 
 // batchSender is the memory that sending a batch needs.
@@ -159,13 +159,17 @@ func isPanic(err error) bool {
 	return is
 }
 
-// resultOf returns how a command ended.
-func resultOf(cmd script.Command) queue.Result {
+// resultOf returns how a command ended. It tells the node of a reply that is not known.
+func (b *breaker) resultOf(cmd script.Command) queue.Result {
+	answered, unknown := cmd.Answered()
 	switch {
 	case isPanic(cmd.Err()), cmd.Err() == nil && !cmd.Written(): // its caller withdrew it in time
 		return queue.Ignored
-	case answered(cmd.Err()), cmd.Written() && cmd.Err() == redis.Nil: // a wrapped redis.Nil is not a reply
+	case answered:
 		return queue.Answered
+	case unknown:
+		b.failed.Store(b.node.unanswered(&script.Error{Class: script.ErrMaybeExecuted, Err: cmd.Err()}, 1))
+		return queue.Unknown
 	case cmd.Written():
 		return queue.Unanswered
 	}

@@ -15,9 +15,19 @@ type proxied struct {
 	server net.Conn
 
 	mu      sync.Mutex
-	waiting []string // commands sent whose replies are still to come
+	waiting []passed // commands sent whose replies are still to come
 	cut     bool     // a reply was lost: nothing passes any more
 }
+
+// passed is a command on its way.
+type passed struct {
+	name   string
+	answer string // what the proxy answers in place of the server; "" for nothing
+}
+
+// instead is sent to the server for a command that it must not get, so that the
+// replies keep their order.
+const instead = "*1\r\n$4\r\nPING\r\n"
 
 // unanswered are commands whose confirmations are pushes, or any number of
 // replies, so that none can be waited for.
@@ -31,10 +41,18 @@ func (c *proxied) requests() {
 	in := bufio.NewReader(c.client)
 	for {
 		name, raw, err := readRequest(in)
-		if err != nil || !c.sent(name) {
+		if err != nil {
 			break
 		}
-		c.proxy.count(name)
+		answer, own := c.proxy.answers(name, Before, 0)
+		if !c.sent(passed{name, answer}) {
+			break
+		}
+		if own {
+			raw = []byte(instead)
+		} else {
+			c.proxy.count(name)
+		}
 		if _, err := c.server.Write(raw); err != nil {
 			return
 		}
@@ -43,11 +61,11 @@ func (c *proxied) requests() {
 	_, _ = io.Copy(io.Discard, in)
 }
 
-func (c *proxied) sent(name string) bool {
+func (c *proxied) sent(one passed) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.cut && !slices.Contains(unanswered, name) {
-		c.waiting = append(c.waiting, name)
+	if !c.cut && (one.answer != "" || !slices.Contains(unanswered, one.name)) {
+		c.waiting = append(c.waiting, one)
 	}
 	return !c.cut
 }
@@ -62,9 +80,16 @@ func (c *proxied) replies() {
 			c.proxy.forget(c.client, c.server)
 			return
 		}
-		if how, lost := c.proxy.loses(c.answered(kind), kind); lost {
+		of := c.answered(kind)
+		if how, lost := c.proxy.loses(of.name, kind); lost {
 			c.lose(how)
 			return
+		}
+		if text, own := c.proxy.answers(of.name, After, kind); own {
+			of.answer = text
+		}
+		if of.answer != "" {
+			raw = []byte(of.answer + "\r\n")
 		}
 		if _, err := c.client.Write(raw); err != nil {
 			c.proxy.forget(c.client, c.server)
@@ -73,16 +98,16 @@ func (c *proxied) replies() {
 	}
 }
 
-// answered is the command that a reply of that kind answers; "" for a push.
-func (c *proxied) answered(kind byte) string {
+// answered is the command that a reply of that kind answers; none for a push.
+func (c *proxied) answered(kind byte) passed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if kind == '>' || len(c.waiting) == 0 {
-		return ""
+		return passed{}
 	}
-	name := c.waiting[0]
+	one := c.waiting[0]
 	c.waiting = c.waiting[1:]
-	return name
+	return one
 }
 
 func (c *proxied) lose(how Fault) {

@@ -20,9 +20,9 @@ const (
 	Silence              // nothing comes any more, and the connection stays
 )
 
-// Proxy stands before a server, or before every node of a cluster, and can
-// lose the replies to commands that the server has executed. Clients go
-// through it by its [Proxy.Dial]. Its methods may be called from several
+// Proxy stands before a server, or before every node of a cluster. It can lose
+// the replies to commands that the server has executed, and it can answer
+// commands itself. Clients go through it by its [Proxy.Dial]. Its methods may be called from several
 // goroutines.
 type Proxy struct {
 	fronts map[string]net.Listener // by the server's address
@@ -33,9 +33,16 @@ type Proxy struct {
 	conns     map[net.Conn]struct{}
 	forwarded map[string]int
 	lost      int
-	how       Fault
-	times     int
-	commands  []string
+	plans     []plan // the first of them counts
+}
+
+// plan is what a proxy does to some calls.
+type plan struct {
+	how      Fault
+	answer   string // what it answers itself; "" if it loses replies
+	when     When   // when it answers
+	times    int
+	commands []string
 }
 
 // Proxy stands before this server until the test ends.
@@ -87,10 +94,65 @@ func (p *Proxy) Dial(ctx context.Context, network, addr string) (net.Conn, error
 func (p *Proxy) Lose(how Fault, times int, commands ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.how, p.times, p.commands = how, times, nil
+	p.plans = []plan{newPlan(plan{how: how, times: times}, commands)}
+}
+
+func newPlan(one plan, commands []string) plan {
 	for _, c := range commands {
-		p.commands = append(p.commands, strings.ToLower(c))
+		one.commands = append(one.commands, strings.ToLower(c))
 	}
+	return one
+}
+
+// When is when a proxy answers a command itself.
+type When bool
+
+// These are the times at which [Proxy.Answer] answers.
+const (
+	Before When = false // the server does not get the command
+	After  When = true  // the server has executed it
+)
+
+// Answer makes the proxy answer the next times calls of the named commands
+// with this line, such as "-ERR away" for an error. An error of the server passes if the answer is
+// to come after it: nothing was executed then. A later call, also of Lose,
+// replaces an earlier one; times 0 ends it.
+func (p *Proxy) Answer(text string, when When, times int, commands ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plans = []plan{newPlan(plan{answer: text, when: when, times: times}, commands)}
+}
+
+// ThenAnswer is Answer for the calls that follow those of the calls of Lose and
+// Answer before it.
+func (p *Proxy) ThenAnswer(text string, when When, times int, commands ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plans = append(p.plans, newPlan(plan{answer: text, when: when, times: times}, commands))
+}
+
+// answers decides about one command, and about its reply if that has come.
+func (p *Proxy) answers(command string, when When, kind byte) (text string, is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.plan(command, kind)
+	if one == nil || one.answer == "" || one.when != when {
+		return "", false
+	}
+	one.times--
+	p.lost++
+	return one.answer, true
+}
+
+// plan returns what is planned for a command, or for a reply of that kind to it.
+func (p *Proxy) plan(command string, kind byte) *plan {
+	for len(p.plans) > 0 && p.plans[0].times == 0 {
+		p.plans = p.plans[1:]
+	}
+	if len(p.plans) == 0 || kind == '-' || kind == '!' || !slices.Contains(p.plans[0].commands, command) {
+		return nil
+	}
+	return &p.plans[0]
 }
 
 // Forwarded is how often the command was sent on to a server.
@@ -100,7 +162,7 @@ func (p *Proxy) Forwarded(command string) int {
 	return p.forwarded[strings.ToLower(command)]
 }
 
-// Lost is how many replies were lost.
+// Lost is how many replies were lost, or were not the server's.
 func (p *Proxy) Lost() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,12 +179,13 @@ func (p *Proxy) count(command string) {
 func (p *Proxy) loses(command string, kind byte) (Fault, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.times == 0 || kind == '-' || kind == '!' || !slices.Contains(p.commands, command) {
+	one := p.plan(command, kind)
+	if one == nil || one.answer != "" {
 		return 0, false
 	}
-	p.times--
+	one.times--
 	p.lost++
-	return p.how, true
+	return one.how, true
 }
 
 func (p *Proxy) serve(l net.Listener, addr string) {

@@ -92,6 +92,36 @@ func TestProxyPassesErrors(t *testing.T) {
 	}
 }
 
+// TestProxyAnswers itself, before and after the server has executed a command, in
+// the order of a pipeline.
+func TestProxyAnswers(t *testing.T) {
+	t.Parallel()
+	s := Standalone(t)
+	p := s.Proxy(t)
+	rdb := s.Client(t, func(o *redis.Options) { o.Dialer = p.Dial })
+	for when, want := range map[When]string{Before: "2", After: "3"} {
+		key := Prefix(t)
+		p.Answer("-upstream failure", when, 1, "eval")
+		p.ThenAnswer("-ERR away", when, 0, "eval")
+		pipe := rdb.Pipeline()
+		get := []*redis.Cmd{pipe.Do(t.Context(), "get", key)}
+		for range 3 {
+			get = append(get, pipe.Eval(t.Context(), "redis.call('INCRBY', KEYS[1], 1) redis.call('PEXPIRE', KEYS[1], 60000) return 7", []string{key}))
+		}
+		last := pipe.Get(t.Context(), key)
+		_, _ = pipe.Exec(t.Context()) // each command has its own error
+		for i, cmd := range get {
+			n, err := cmd.Int()
+			if want := []string{"redis: nil", "upstream failure", "<nil>", "<nil>"}[i]; fmt.Sprint(err) != want || err == nil && n != 7 {
+				t.Errorf("%v, command %d: got %d, %v, want %s", when, i, n, err, want)
+			}
+		}
+		if last.Val() != want {
+			t.Errorf("%v: the server counted to %q, %v, want %s", when, last.Val(), last.Err(), want)
+		}
+	}
+}
+
 // Replies of every shape pass unchanged.
 func TestProxyPassesEveryShape(t *testing.T) {
 	t.Parallel()

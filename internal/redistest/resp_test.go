@@ -35,13 +35,13 @@ func TestPushesAnswerNothing(t *testing.T) {
 	t.Parallel()
 	c := &proxied{}
 	for _, name := range []string{"get", "subscribe", "set"} {
-		c.sent(name)
+		c.sent(passed{name: name})
 	}
 	for i, want := range []struct {
 		kind byte
 		name string
 	}{{'>', ""}, {'$', "get"}, {'>', ""}, {'+', "set"}, {'+', ""}} {
-		if got := c.answered(want.kind); got != want.name {
+		if got := c.answered(want.kind).name; got != want.name {
 			t.Errorf("reply %d answers %q, want %q", i, got, want.name)
 		}
 	}

@@ -24,14 +24,45 @@ type Batch struct {
 // Result is how a batch ended.
 type Result int
 
-// These are the results. The result of a batch is the greatest of the results of its
-// calls.
+// These are the results.
 const (
 	Ignored    Result = iota // it says nothing about the server: its caller left early, or sending panicked
 	Answered                 // each call has its answer, which may be an error
+	Unknown                  // something else than the server has replied
 	Unsent                   // the calls without an answer have not been sent
 	Unanswered               // at least one call has no answer and may have run
 )
+
+// Replied reports whether each call of the batch has a reply. The queue then sends on,
+// because nobody has to wait: whether a reply is an answer matters only to Server.Note.
+func (r Result) Replied() bool { return r == Answered || r == Unknown }
+
+// Results are the results of the calls in a batch.
+type Results struct {
+	greatest Result
+	calls    int
+	unknown  int
+}
+
+// Add adds the result of a call.
+func (all *Results) Add(r Result) {
+	all.calls++
+	if r == Unknown {
+		all.unknown++
+		r = Answered
+	}
+	all.greatest = max(all.greatest, r)
+}
+
+// Batch returns the result of the batch: the greatest of them. But it is Unknown only if
+// most calls had such a reply. A proxy before several servers gives it to the calls for one
+// of them, and the calls for the others must go on.
+func (all *Results) Batch() Result {
+	if all.greatest == Answered && 2*all.unknown > all.calls {
+		return Unknown
+	}
+	return all.greatest
+}
 
 // Server sends batches.
 type Server interface {

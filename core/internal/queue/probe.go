@@ -28,7 +28,7 @@ func (q *Queue) probeUntilAnswered() {
 		alone := q.noted < began
 		if q.state == silent {
 			switch r {
-			case Answered:
+			case Answered, Unknown:
 				q.state = alive
 			case Unsent:
 				q.state = unproven

@@ -284,7 +284,7 @@ func (q *Queue) finish(b *Batch, r Result, calls int) {
 	lost := b.lost
 	if !lost {
 		q.inFlight = slices.DeleteFunc(q.inFlight, func(other *Batch) bool { return other == b })
-		if r == Answered {
+		if r.Replied() {
 			q.answered = now
 			if q.turn.grace() == 0 { // otherwise the time says more about this process than about the server
 				q.pace.returned(b.sent, now, calls, q.calls)
@@ -304,7 +304,7 @@ func (q *Queue) finish(b *Batch, r Result, calls int) {
 
 func (q *Queue) learn(r Result) {
 	switch r {
-	case Answered:
+	case Answered, Unknown:
 		q.state = alive
 	case Unanswered:
 		q.state = silent

@@ -101,6 +101,7 @@ func TestEachTrapIsFlagged(t *testing.T) {
 		"another reply":                         {"return best", "return {best, 'x', false}", withWant(one, []any{7, "y", nil}), "", "highest.lua: it replied"},
 		"no error":                              {"return best", "return best", withFails(one, "odd"), "", `it replied 7 and no error with "odd"`},
 		"another error":                         {"return best", "return redis.error_reply('ERR odd')", withFails(one, "even"), "", "ERR odd"},
+		"an error that is made up":              {"return best", "return redis.error_reply('ERR odd ' .. best)", withFails(one, "odd"), "", "highest.lua: it returns the error \"ERR odd"},
 		"syntax":                                {"then", "them", one, "standalone", "highest.lua:12: "},
 		"an argument less":                      {"x", "x", Call{Keys: one.Keys, Args: []any{7}}, "", "highest.lua:5: the header has 2 arguments, and the call passes 1"},
 		"an argument less than may be left out": {"-- ARGV[2]  ttl, in milliseconds", "-- ARGV[2]  ttl, in milliseconds; or nothing", Call{Keys: one.Keys}, "", "highest.lua:5: the header has 2 arguments, and the call passes 0"},

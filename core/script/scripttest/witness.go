@@ -86,6 +86,9 @@ func (w *witness) hear(report any) {
 	switch {
 	case failed:
 		w.failed(number(parts[4]), failure.Error())
+		if w.call.Fails != "" && !w.script.IsOwn(failure.Error()) {
+			w.addf(number(parts[4]), "it returns the error %q, which its callers take for a proxy's: write the text as one string, or raise it by error()", failure.Error())
+		}
 	case parts[3] != "replied":
 		w.failed(number(parts[4]), fmt.Sprint(parts[3]))
 	case w.call.Fails != "":
