@@ -106,6 +106,7 @@ func (s *shared) bring(ctx context.Context, b *bid, wake string) (int64, time.Ti
 // finish counts the result. If the bid failed, finish takes back what Redis may have
 // granted.
 func (s *shared) finish(ctx context.Context, b *bid, held *Lock, err error) (*Lock, error) {
+	err = b.doubt.Worst(err)
 	outcome := s.count.finished(err)
 	s.store.NotifyCall(ctx, store.Event{Primitive: store.Lock, Name: s.name, Outcome: outcome}, b.began, err)
 	if held == nil && b.doubt.Calls > 0 {

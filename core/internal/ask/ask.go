@@ -5,6 +5,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -24,8 +25,8 @@ type Asker struct {
 
 // Ask runs a script that may safely run twice. If ctx has ended, it sends nothing. It
 // repeats a call whose reply is lost, as long as half of the budget is left. asked is
-// when it sent the call that was answered. in counts the calls without an answer that may
-// have run.
+// when it sent the last call. in counts the calls without an answer that may have run. The
+// error is that of [Repeat].
 func (a *Asker) Ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (reply any, asked time.Time, in Doubt, err error) {
@@ -35,25 +36,50 @@ func (a *Asker) Ask(
 	if err := ctx.Err(); err != nil {
 		return nil, asked, in, err
 	}
-	for pause := again; ; pause *= 2 {
+	err = Repeat(ctx, began, a.Budget/2, func() error {
+		asked = time.Now()
 		call := new(script.Call)
-		err = a.Runner.Do(ctx, call, sc, []string{key}, args...)
+		err := a.Runner.Do(ctx, call, sc, []string{key}, args...)
 		switch {
 		case err == nil:
-			return call.Reply(), asked, in, nil
-		case IsCallers(err):
-			if call.Written() {
-				in.Add(Doubt{asked, 1})
-			}
-			return nil, asked, in, err
-		case !errors.Is(err, script.ErrMaybeExecuted):
-			return nil, asked, in, err
+			reply = call.Reply()
+		case IsCallers(err) && call.Written(), errors.Is(err, script.ErrMaybeExecuted):
+			in.Add(Doubt{asked, 1})
 		}
-		in.Add(Doubt{asked, 1})
-		if time.Since(began)+pause >= a.Budget/2 || !Pause(ctx, pause) {
-			return nil, asked, in, err
+		return err
+	})
+	return reply, asked, in, err
+}
+
+// Repeat calls attempt, which must be able to run twice. It calls it again while the
+// answer is lost, as long as the pause before that ends within most of began. It returns
+// the error of the last attempt, as seen by [Worst].
+func Repeat(ctx context.Context, began time.Time, most time.Duration, attempt func() error) error {
+	lost := false
+	for pause := again; ; pause *= 2 {
+		err := attempt()
+		if !errors.Is(err, script.ErrMaybeExecuted) {
+			return Worst(lost, err)
 		}
-		asked = time.Now()
+		lost = true
+		if time.Since(began)+pause >= most || !Pause(ctx, pause) {
+			return err
+		}
+	}
+}
+
+// Worst returns the error of a call that was made several times. err is how the last
+// attempt ended, and ran says that an earlier one may have run. If the last one did not
+// run, the class is that of the worst attempt: [script.ErrMaybeExecuted]. If the last one
+// failed in the script, err is an answer.
+func Worst(ran bool, err error) error {
+	failure, is := err.(*script.Error) //nolint:errorlint // what wraps one has another meaning
+	if !ran || !is || failure.Class != script.ErrNotExecuted && failure.Class != script.ErrConfiguration {
+		return err
+	}
+	return &script.Error{
+		Script: failure.Script, Class: script.ErrMaybeExecuted,
+		Err: fmt.Errorf("an earlier attempt may have run, and the last did not: %w", failure.Err),
 	}
 }
 
@@ -70,10 +96,16 @@ func (d *Doubt) Add(more Doubt) {
 	}
 }
 
+// Worst returns what [Worst] returns for a call of which these are in doubt.
+func (d *Doubt) Worst(err error) error { return Worst(d.Calls > 0, err) }
+
 // TakeBack calls end in the background until what the calls in doubt granted is gone or
 // has lapsed. answered says that the answer of the grant arrived. Such a grant is gone as
 // soon as Redis does not have it. A grant without an answer may be made again by each
 // call in doubt, even after end has ended it. start is Start or Keep of an undo.Undoer.
+//
+// If the script of end fails, the key holds something else, so the grant is not there. If
+// end is refused by the configuration, Redis has not said.
 func (d *Doubt) TakeBack(
 	start func(asked time.Time, lease time.Duration, attempt func() undo.Result) bool,
 	lease time.Duration, answered bool, end func() (found bool, err error),
@@ -84,6 +116,8 @@ func (d *Doubt) TakeBack(
 		switch {
 		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
 			return undo.Unanswered
+		case errors.Is(err, script.ErrConfiguration):
+			return undo.Refused
 		case err == nil && answered:
 			return undo.Done
 		case err == nil && found:

@@ -95,15 +95,19 @@ func TestAsksAgainWhileHalfOfTheBudgetIsLeft(t *testing.T) {
 		doubt   Doubt // Last is from the beginning on
 		want    error
 	}{
-		"at once":        {[]any{"yes"}, 0, []time.Duration{0}, Doubt{}, nil},
-		"the second":     {[]any{io.EOF, "yes"}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, nil},
-		"the fourth":     {[]any{io.EOF, io.EOF, io.EOF, "yes"}, 0, []time.Duration{0, ms, 3 * ms, 7 * ms}, Doubt{Calls: 3}, nil},
-		"never":          {[]any{io.EOF}, 0, []time.Duration{0, ms, 3 * ms, 7 * ms, 15 * ms, 31 * ms}, Doubt{Calls: 6}, script.ErrMaybeExecuted},
-		"slow":           {[]any{io.EOF}, 30 * ms, []time.Duration{0, 31 * ms}, Doubt{Calls: 2}, script.ErrMaybeExecuted},
-		"slower":         {[]any{io.EOF, "yes"}, 60 * ms, []time.Duration{0}, Doubt{Calls: 1}, script.ErrMaybeExecuted},
-		"refused":        {[]any{refusal("NOPERM no")}, 0, []time.Duration{0}, Doubt{}, script.ErrConfiguration},
-		"lost, refused":  {[]any{io.EOF, refusal("NOPERM no")}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, script.ErrConfiguration},
-		"fails for ever": {[]any{refusal("ERR user_script:1: wrong")}, 0, []time.Duration{0}, Doubt{}, script.ErrFailed},
+		"at once":          {[]any{"yes"}, 0, []time.Duration{0}, Doubt{}, nil},
+		"the second":       {[]any{io.EOF, "yes"}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, nil},
+		"the fourth":       {[]any{io.EOF, io.EOF, io.EOF, "yes"}, 0, []time.Duration{0, ms, 3 * ms, 7 * ms}, Doubt{Calls: 3}, nil},
+		"never":            {[]any{io.EOF}, 0, []time.Duration{0, ms, 3 * ms, 7 * ms, 15 * ms, 31 * ms}, Doubt{Calls: 6}, script.ErrMaybeExecuted},
+		"slow":             {[]any{io.EOF}, 30 * ms, []time.Duration{0, 31 * ms}, Doubt{Calls: 2}, script.ErrMaybeExecuted},
+		"slower":           {[]any{io.EOF, "yes"}, 60 * ms, []time.Duration{0}, Doubt{Calls: 1}, script.ErrMaybeExecuted},
+		"refused":          {[]any{refusal("NOPERM no")}, 0, []time.Duration{0}, Doubt{}, script.ErrConfiguration},
+		"lost, refused":    {[]any{io.EOF, refusal("NOPERM no")}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, script.ErrMaybeExecuted},
+		"lost, not run":    {[]any{io.EOF, refusal("OOM command not allowed")}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, script.ErrMaybeExecuted},
+		"lost, fails":      {[]any{io.EOF, refusal("ERR user_script:1: wrong")}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, script.ErrFailed},
+		"unknown":          {[]any{refusal("upstream failure"), "yes"}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, nil},
+		"unknown, not run": {[]any{refusal("upstream failure"), refusal("OOM command not allowed")}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, script.ErrMaybeExecuted},
+		"fails for ever":   {[]any{refusal("ERR user_script:1: wrong")}, 0, []time.Duration{0}, Doubt{}, script.ErrFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,7 +194,7 @@ func TestTakeBack(t *testing.T) {
 		err   error
 	}
 	lost, refused := &script.Error{Class: script.ErrMaybeExecuted}, &script.Error{Class: script.ErrNotExecuted}
-	failed := &script.Error{Class: script.ErrFailed}
+	failed, misconfigured := &script.Error{Class: script.ErrFailed}, &script.Error{Class: script.ErrConfiguration}
 	const lease = 3 * time.Second
 	for name, c := range map[string]struct {
 		calls    int
@@ -205,6 +209,8 @@ func TestTakeBack(t *testing.T) {
 		"not there":              {1, false, []end{{false, nil}}, 6, 0},
 		"unanswered, then there": {1, false, []end{{false, lost}, {false, refused}, {true, nil}}, 3, 1},
 		"failed":                 {1, false, []end{{false, failed}}, 6, 0},
+		"refused":                {1, false, []end{{false, misconfigured}}, 6, 0},
+		"unknown, then there":    {1, false, []end{{false, lost}, {true, nil}}, 2, 1},
 		"answered, not there":    {1, true, []end{{false, nil}}, 1, 1},
 		"answered, there":        {3, true, []end{{true, nil}}, 1, 1},
 		"answered, failed":       {1, true, []end{{false, failed}, {false, nil}}, 2, 1},

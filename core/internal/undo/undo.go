@@ -34,6 +34,7 @@ const (
 	Done                     // the grant is taken back, or can no longer come
 	Unanswered               // Redis did not say
 	Found                    // the grant is taken back, and another call may make it again
+	Refused                  // Redis refuses to say, until its operator changes something
 )
 
 // pauses are the times from the beginning of one attempt to the next. The last one
@@ -88,7 +89,8 @@ func (u *Undoer) Start(asked time.Time, lease time.Duration, attempt func() Resu
 }
 
 // Keep is Start for a grant that would never lapse. There is always room for it, so check
-// Full before you ask for such a grant.
+// Full before you ask for such a grant. It does not end while attempts are Refused, either;
+// Start then ends as if they were Absent.
 func (u *Undoer) Keep(asked time.Time, lease time.Duration, attempt func() Result) bool {
 	return u.start(asked, lease, attempt, true)
 }
@@ -104,7 +106,7 @@ func (u *Undoer) room() int64 {
 }
 
 func (u *Undoer) start(asked time.Time, lease time.Duration, attempt func() Result, keep bool) bool {
-	s := &search{undoer: u, attempt: attempt, lease: lease, open: asked, told: time.Now()}
+	s := &search{undoer: u, attempt: attempt, keep: keep, lease: lease, open: asked, told: time.Now()}
 	if u.pending.Add(1) > u.room() && !keep {
 		u.pending.Add(-1)
 		if s.once = true; u.spare.Add(1) > spares {
@@ -173,6 +175,7 @@ type search struct {
 	undoer     *Undoer
 	attempt    func() Result
 	once       bool
+	keep       bool
 	lease      time.Duration
 	open       time.Time // when the grant was asked for, or when Redis last did not answer
 	told       time.Time // since when Redis has answered
@@ -200,7 +203,7 @@ func (s *search) step() Result {
 		u.spare.Add(-1)
 		u.total(-1)
 		return result
-	case result == Done, result == Absent && began.Sub(s.open) >= s.lease:
+	case result == Done, (result == Absent || result == Refused && !s.keep) && began.Sub(s.open) >= s.lease:
 		u.pending.Add(-1)
 		u.total(-1)
 		return result
