@@ -162,13 +162,12 @@ func (g *grant) settleOnce() (*settling, error) {
 func settles(r rule, told reading) bool { return !told.refused() && !r.id().once }
 
 func (r *remote) settle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
-	began := time.Now()
-	for pause := time.Millisecond; ; pause *= 2 {
-		s, err := r.trySettle(ctx, l, g, actual, once)
-		if !errors.Is(err, script.ErrMaybeExecuted) || time.Since(began)+pause > 4*l.opts.Budget || !ask.Pause(ctx, pause) {
-			return s, err
-		}
-	}
+	var s Settlement
+	err := ask.Repeat(ctx, time.Now(), 4*l.opts.Budget, func() (err error) {
+		s, err = r.trySettle(ctx, l, g, actual, once)
+		return err
+	})
+	return s, err
 }
 
 func (r *remote) trySettle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
