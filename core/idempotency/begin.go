@@ -129,12 +129,14 @@ func (g *Guard) begin(ctx context.Context, q *question) (Run, error) {
 			return Run{}, ErrInDoubt
 		}
 	}
+	q.doubt.Add(ask.Doubt{Last: asked, Calls: 1})
 	return Run{}, broken(beginScript)
 }
 
 // finish counts the answer. If there is no claim, it takes back what Redis may have
 // granted.
 func (g *Guard) finish(ctx context.Context, q *question, r Run, err error) (Run, error) {
+	err = q.doubt.Worst(err)
 	outcome := g.count.finished(r, err)
 	g.store.NotifyCall(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome}, q.began, err)
 	if r.Claim == nil {

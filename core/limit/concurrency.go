@@ -187,8 +187,11 @@ func (c *Concurrency) take(ctx context.Context, s *Slot) (n int64, granted bool,
 	return n, err == nil && !denied, err
 }
 
-// unanswered reports whether a call that returned err may have run nonetheless.
-func unanswered(err error) bool { return ask.IsCallers(err) || errors.Is(err, script.ErrMaybeExecuted) }
+// unanswered reports whether a call that returned err may have run nonetheless. A reply
+// that is not the script's says nothing about that.
+func unanswered(err error) bool {
+	return ask.IsCallers(err) || errors.Is(err, script.ErrMaybeExecuted) || errors.Is(err, errReply)
+}
 
 // mostRestored is how many slots one call restores at most.
 const mostRestored = 1000
@@ -208,6 +211,7 @@ func (c *Concurrency) restore(ctx context.Context, s *Slot, mine string) (n int6
 			c.takeBack(s.key, mine, ask.Doubt{Last: asked, Calls: 2}, false)
 		case err != nil:
 			c.takeBack(s.key, mine, ask.Doubt{Last: asked, Calls: 1}, true)
+			err = ask.Worst(true, err)
 		}
 		if err != nil || denied || c.held.admit(s, mine, losses, false) {
 			return n, err == nil && !denied, err

@@ -43,6 +43,7 @@ func (s *shared) ask(
 	case reply == "late":
 		return 0, asked, in, ErrLate
 	case !ok:
+		in.Add(ask.Doubt{Last: asked, Calls: 1})
 		return 0, asked, in, &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
 	}
 	return n, asked, in, nil

@@ -165,16 +165,20 @@ func (s *Stock) take(ctx context.Context, q *question, term any) (n int64, asked
 		in.Add(more)
 		switch {
 		case err != nil:
-			return 0, asked, in, err
+			return 0, asked, in, in.Worst(err)
 		case n == due:
 			if err := lapsed.sweep(ctx, s, q.key); err != nil {
-				return 0, asked, in, err
+				return 0, asked, in, in.Worst(err)
 			}
 			continue
 		case n == none:
 			return 0, asked, in, ErrSoldOut
 		case n < 1 || n > 4:
-			return 0, asked, in, either(fault(reserveScript, n), broken(reserveScript))
+			err := either(fault(reserveScript, n), broken(reserveScript))
+			if errors.Is(err, errReply) {
+				in.Add(ask.Doubt{Last: asked, Calls: 1})
+			}
+			return 0, asked, in, err
 		}
 		return n, asked, in, nil
 	}

@@ -129,7 +129,9 @@ func (s *Stock) number(
 	if err != nil {
 		return 0, asked, in, err
 	}
-	n, err = count(sc, reply)
+	if n, err = count(sc, reply); err != nil {
+		in.Add(ask.Doubt{Last: asked, Calls: 1})
+	}
 	return n, asked, in, err
 }
 

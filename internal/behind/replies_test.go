@@ -90,6 +90,25 @@ func TestAReplyThatIsNotKnown(t *testing.T) {
 	}
 }
 
+// TestAReplyOfAnotherShape: the reply to a call is one that its script never gives. That
+// says nothing about whether the script ran.
+func TestAReplyOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	for when, how := range map[redistest.When]string{redistest.Before: "before", redistest.After: "after"} {
+		p := newProxied(t)
+		for name, prepare := range calls {
+			c := prepare(t, p.side(t), p.there, name)
+			p.Answer("+FINE", when, ever, "evalsha", "eval")
+			err := c.ask(t.Context())
+			p.Answer("", when, 0)
+			if err == nil {
+				t.Errorf("%s: got no error for a reply in place of the script's, %s it ran", name, how)
+			}
+			backWithin(t, c, name)
+		}
+	}
+}
+
 // backWithin waits until nothing is left of a call.
 func backWithin(t *testing.T, c call, what string) {
 	t.Helper()
@@ -103,6 +122,30 @@ func backWithin(t *testing.T, c call, what string) {
 		left = c.left(context.Background())
 		return left == ""
 	})
+}
+
+// TestARefusalAfterALostReply: the answer of the first attempt is lost, and the
+// repetitions are refused. Nobody is told that nothing ran.
+func TestARefusalAfterALostReply(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProxied(t)
+			here := p.side(t)
+			for _, refusal := range []string{"OOM command not allowed when used memory > 'maxmemory'.", "NOPERM User x has no permissions to run the 'evalsha' command"} {
+				c := prepare(t, here, p.there, "k"+refusal[:3])
+				p.Lose(redistest.EOF, 1, "evalsha", "eval")
+				p.ThenAnswer("-"+refusal, redistest.Before, ever, "evalsha", "eval")
+				err := c.ask(t.Context())
+				p.Answer("", redistest.Before, 0)
+				if !errors.Is(err, script.ErrMaybeExecuted) {
+					t.Errorf("a reply that is lost, and then %s: got %v, want ErrMaybeExecuted", refusal, err)
+				}
+				backWithin(t, c, refusal)
+			}
+		})
+	}
 }
 
 // TestLeadGoesOn: a proxy answers what a candidate asks in place of Redis. The candidate
