@@ -1,12 +1,14 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,11 +25,26 @@ const diagnosisTime = 5 * time.Second
 var (
 	errTLS     = errors.New("the server wants TLS: set TLSConfig, or use a rediss:// URL")
 	errNoRedis = errors.New("the server does not speak the protocol of Redis")
+	errDenied  = errors.New("DENIED: the server is in protected mode and serves only its own host: give its user a password, and the client too")
+	errClients = errors.New("the server has no room for another client: raise maxclients, or lower PoolSize")
 )
+
+// hangUps are what a server says before it hangs up on a client. The client only reports
+// that the connection ended.
+var hangUps = []struct {
+	says string // the beginning of the line
+	err  error
+}{
+	{"DENIED ", errDenied},
+	{"ERR max number of clients", errClients},
+}
 
 // tlsAlert is the first byte that a TLS server sends if it gets anything but a handshake
 // (RFC 8446, section 5.1).
 const tlsAlert = 21
+
+// longestLine is how much of a server's first line is read.
+const longestLine = 512
 
 // dialer connects to a server as its client does.
 type dialer struct {
@@ -118,16 +135,22 @@ func (d *dialer) ask(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
-	var first [1]byte
-	_, err = io.WriteString(conn, "PING\r\n") // Redis answers with +, or with - if it wants a password
-	if err == nil {
-		_, err = io.ReadFull(conn, first[:])
-	}
+	in := bufio.NewReaderSize(conn, longestLine)
+	_, _ = io.WriteString(conn, "PING\r\n") // Redis answers with +, or with - if it wants a password; it may have spoken before
+	first, err := in.ReadByte()
 	_, encrypted := conn.(*tls.Conn)
 	switch {
-	case err == nil && (first[0] == '+' || first[0] == '-'):
+	case err == nil && first == '+':
 		return nil
-	case !encrypted && (err == nil && first[0] == tlsAlert || err != nil && d.wantsTLS(ctx)):
+	case err == nil && first == '-':
+		line, _ := in.ReadSlice('\n')
+		for _, h := range hangUps {
+			if strings.HasPrefix(string(line), h.says) {
+				return fmt.Errorf("%s: %w", d.address, h.err)
+			}
+		}
+		return nil
+	case !encrypted && (err == nil && first == tlsAlert || err != nil && d.wantsTLS(ctx)):
 		return fmt.Errorf("%s: %w", d.address, errTLS)
 	case err == nil:
 		return fmt.Errorf("%s: %w", d.address, errNoRedis)

@@ -100,6 +100,59 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
+// TestAServerThatHangsUpSaysWhy: it refuses a client and ends the connection, and the
+// client only reports the end. The cause says why.
+func TestAServerThatHangsUpSaysWhy(t *testing.T) {
+	t.Parallel()
+	redistest.Require(t)
+	for name, c := range map[string]struct {
+		args    []string
+		address func(server string) string
+		want    string
+	}{
+		"protected mode":   {[]string{"--protected-mode", "yes", "--bind", "*"}, fromOutside, "DENIED"},
+		"too many clients": {[]string{"--maxclients", "1"}, func(server string) string { return server }, "no room for another client"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, end, err := redistest.Start(c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = end() })
+			address := c.address(server)
+			if address == "" {
+				t.Skip("this host has no address but those of itself")
+			}
+			full := redis.NewClient(&redis.Options{Addr: server})
+			t.Cleanup(func() { full.Close() })
+			redistest.Await(t, 30*time.Second, "a connection", func() bool { return full.Ping(t.Context()).Err() == nil })
+			rdb := redis.NewClient(&redis.Options{Addr: address})
+			t.Cleanup(func() { rdb.Close() })
+			if err := of(t, rdb).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got the diagnosis %v, want %q in it", err, c.want)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if err := aLimit(t, rdb).Warm(ctx); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Warm: got %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+// fromOutside returns an address of the server that is not one of the loopback, or "".
+func fromOutside(server string) string {
+	_, port, _ := net.SplitHostPort(server)
+	all, _ := net.InterfaceAddrs()
+	for _, one := range all {
+		if ip, is := one.(*net.IPNet); is && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+			return net.JoinHostPort(ip.IP.String(), port)
+		}
+	}
+	return ""
+}
+
 // TestCausesNameTheReason: the error of a call during an outage says why, and so does the
 // error of a Warm that ends with its context.
 func TestCausesNameTheReason(t *testing.T) {
