@@ -56,7 +56,7 @@ nightly: ## run what takes long: soak, direct, upgrade, mutants, fuzz, servers, 
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
 soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
-soak: redis nginx chromium prometheus ## run every test at its full count of generated operations, from a fresh seed
+soak: redis nginx haproxy chromium prometheus ## run every test at its full count of generated operations, from a fresh seed
 	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
 	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
 	go test -vet=off -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency ./core/lock
@@ -133,6 +133,10 @@ redis:
 .PHONY: nginx
 nginx:
 	@PATH="$$PATH:/usr/sbin" scripts/need.sh nginx nginx nginx
+
+.PHONY: haproxy
+haproxy:
+	@PATH="$$PATH:/usr/sbin" scripts/need.sh haproxy haproxy haproxy
 
 .PHONY: chromium
 chromium:

@@ -1,0 +1,131 @@
+package behind
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// haproxyConfig has a server time-out that ends long before the budget. HAProxy then ends
+// the connection on both sides. It inherits the socket on which it listens.
+const haproxyConfig = `
+defaults
+  mode tcp
+  timeout connect 1s
+  timeout client 1m
+  timeout server 500ms
+listen redis
+  bind fd@3
+  server redis SERVER
+`
+
+// haproxy starts HAProxy before a server, and returns its address.
+func haproxy(t *testing.T, server string) (address string) {
+	t.Helper()
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		binary = "/usr/sbin/haproxy" // which is not in everybody's PATH
+	}
+	if _, err := os.Stat(binary); err != nil {
+		const why = "haproxy is not installed: apt-get install haproxy, or make haproxy"
+		if os.Getenv("NEAP_TEST_SCALE") != "" { // make soak installs it
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	config := filepath.Join(t.TempDir(), "haproxy.cfg")
+	if err := os.WriteFile(config, []byte(strings.ReplaceAll(haproxyConfig, "SERVER", server)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	socket, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	cmd := exec.Command(binary, "-db", "-q", "-f", config)
+	cmd.ExtraFiles = []*os.File{socket} // 3 in the process
+	said := new(strings.Builder)
+	cmd.Stderr = said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("haproxy: %s", said)
+		}
+	})
+	return l.Addr().String()
+}
+
+// TestHAProxy stops the server behind HAProxy while each primitive makes a call. HAProxy
+// ends the connections before the budget is over. When the server goes on, it runs what it
+// has received, and nothing of that is left behind.
+func TestHAProxy(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix, front := srv.Prefix(t), haproxy(t, srv.Addr())
+	open := func(rdb *redis.Client) *side {
+		return newSide(t, storetest.Open(t, rdb, store.Options{Prefix: prefix, Budget: budget}))
+	}
+	there := open(srv.Client(t))
+	if err := there.warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	type asked struct {
+		call
+
+		rdb *redis.Client
+	}
+	all := map[string]asked{}
+	for name, prepare := range calls {
+		rdb := srv.Client(t, func(o *redis.Options) { o.Addr, o.ContextTimeoutEnabled = front, true })
+		all[name] = asked{prepare(t, open(rdb), there, name), rdb}
+	}
+	for name, c := range all { // HAProxy has ended connections that were idle
+		if err := c.rdb.Ping(t.Context()).Err(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	srv.Pause(t)
+	var doubted atomic.Int64
+	var asks sync.WaitGroup
+	for name, c := range all {
+		asks.Go(func() {
+			switch err := c.ask(t.Context()); {
+			case errors.Is(err, script.ErrMaybeExecuted):
+				doubted.Add(1)
+			case !errors.Is(err, script.ErrNotExecuted) && !errors.Is(err, context.DeadlineExceeded):
+				t.Errorf("%s: got %v, want ErrMaybeExecuted, or ErrNotExecuted if HAProxy had ended the connection before", name, err)
+			}
+		})
+	}
+	asks.Wait()
+	srv.Resume(t)
+	for name, c := range all {
+		backWithin(t, c.call, name)
+	}
+	if n := doubted.Load(); n < int64(len(all))/2 {
+		t.Errorf("got %d of %d calls in doubt, want most of them", n, len(all))
+	}
+}
