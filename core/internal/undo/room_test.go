@@ -46,6 +46,34 @@ func TestRoom(t *testing.T) {
 	})
 }
 
+// TestAGrantThatNeverLapsesIsLookedForWhileRedisRefuses: its operator is changing the
+// password, for longer than any lease. A grant with a lease has lapsed by then.
+func TestAGrantThatNeverLapsesIsLookedForWhileRedisRefuses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var u Undoer
+		began := time.Now()
+		attempt := func() Result {
+			if time.Since(began) < time.Hour {
+				return Refused
+			}
+			return Done
+		}
+		u.Keep(began, time.Minute, attempt)
+		u.Start(began, time.Minute, attempt)
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		if got := u.Stats(); got != (Stats{Pending: 1}) {
+			t.Errorf("while Redis refuses: got stats %+v, want the one without a lease pending", got)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := u.Stats(); got != (Stats{Undone: 1}) {
+			t.Errorf("afterwards: got stats %+v, want it undone", got)
+		}
+	})
+}
+
 // TestARefusalIsNoReasonToHurry has a server refuse all attempts at once, and then come
 // back.
 func TestARefusalIsNoReasonToHurry(t *testing.T) {
