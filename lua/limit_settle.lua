@@ -4,6 +4,10 @@
 -- limit_bucket.lua, limit_bucket_fast.lua, limit_bucket_kept.lua, limit_window.lua,
 -- limit_sliding.lua, limit_log.lua and limit_calendar.lua.
 --
+-- An estimate that is missing before the end of its window was taken back. Then the
+-- present window is charged all that was used. That is the estimate's own window, or the
+-- one that began when its own had become empty.
+--
 -- KEYS[i]  the i-th policy's state
 -- KEYS[count + 1]  a marker, if the decision is settled once however often this is
 --          called; after it the estimates of windows, as limit_set.lua describes them; or
@@ -223,8 +227,8 @@ for i = 1, count do
       local ours = left > 0 and same(ticks(now, 1000) + left, told, apart)
       if estimates and not settled and call('ZSCORE', estimates, estimate) then
         later(function() return call('ZREM', estimates, estimate) end)
-      elseif estimates and not settled and ours then -- the estimate was taken back after its lease had ended
-        more = actual
+      elseif estimates and not settled and (ours or ticks(now, 1000) < ticks(soonest, 1000) + told) then
+        more = actual -- the estimate was taken back
       end
       if more > 0 and stored and (left < 0 or left > longest + 0) then
         left = longest + 0

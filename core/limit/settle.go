@@ -224,7 +224,7 @@ func (r *remote) toSettle(l *Limiter, g *grant, actual int64, once *settling) (k
 			estimates = count + len(behind)
 		}
 		entry := rule.entry()
-		if w, is := rule.(*calendar); is && actual <= g.cost {
+		if w, is := rule.(*calendar); is && (once == nil || givesBackOnly(w, g, actual)) {
 			entry = w.refundEntry(told)
 		}
 		policies = append(append(policies, entry[:]...), integer(rule.most()), integer(rule.id().costs(g.cost)), integer(rule.term(told)), integer(int64(estimates)))
@@ -234,6 +234,10 @@ func (r *remote) toSettle(l *Limiter, g *grant, actual int64, once *settling) (k
 		return append(append(head, integer(int64(count)), integer(lives.Milliseconds()), g.token), policies...)
 	}
 }
+
+// givesBackOnly reports whether a settlement charges nothing to a calendar's window. One
+// whose estimate was taken back charges the present window.
+func givesBackOnly(w *calendar, g *grant, actual int64) bool { return actual <= g.cost && !hasLease(w) }
 
 // outside returns what the clock of Redis shows if it is in none of a calendar's windows.
 func outside(numbers []any) (now int64, is bool) {
@@ -260,7 +264,7 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 		}
 		width := r.width()
 		w, one := r.(*calendar)
-		if one = one && actual <= g.cost; one {
+		if one = one && givesBackOnly(w, g, actual); one {
 			width-- // the script knows only the decision's own window
 		}
 		if len(numbers) < width {

@@ -1,0 +1,89 @@
+package limit
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestAnEstimateWhoseWindowEmptied was taken back, and the window was then given back as
+// a whole. What was used is charged to the present window, once, whether or not another
+// has begun.
+func TestAnEstimateWhoseWindowEmptied(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]Policy{
+		"window":   WithLease(FixedWindow{Limit: 300, Window: 30 * 24 * time.Hour, MaxDebt: 300}, 10*time.Second),
+		"calendar": WithLease(CalendarWindow{Limit: 300, Every: Month, MaxDebt: 300}, 10*time.Second),
+	} {
+		for what, other := range map[string]int64{"none has begun": 0, "another has begun": 7} {
+			for _, used := range []int64{0, 80, 100, 120, 700} {
+				t.Run(name+"/"+what, func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) { settlesWhatWasEmptied(t, policy, other, used) })
+				})
+			}
+		}
+	}
+}
+
+func settlesWhatWasEmptied(t *testing.T, policy Policy, other, used int64) {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	l := must(New(redistest.BubbleClient(t, m), "emptied", []Policy{policy}, closed(time.Second)))(t)
+	d := tried(t, l, 100)
+	m.SetError("LOADING Redis is loading the dataset in memory") // no renewal reaches it
+	time.Sleep(11 * time.Second)
+	m.SetError("")
+	if all := tried(t, l, 300); !all.Allowed {
+		t.Fatal("after the lease has ended: got a denial, want all 300 granted")
+	} else if _, err := all.Settle(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := tried(t, l, 0); got.Remaining != 300 {
+		t.Fatalf("this test needs a window that is empty: got %d remaining", got.Remaining)
+	}
+	time.Sleep(time.Minute)
+	if more := tried(t, l, other); other > 0 {
+		if _, err := more.Settle(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, forgiven := min(other+used, 600), max(other+used-600, 0)
+	s, err := d.Settle(t.Context(), used)
+	if err != nil || s.Forgiven != forgiven {
+		t.Errorf("Settle to %d: got %+v, %v, want %d forgiven", used, s, err, forgiven)
+	}
+	if got := usedOf(t, m, l); got != want {
+		t.Errorf("Settle to %d beside %d: got %d charged, want %d", used, other, got, want)
+	}
+	if _, err := d.Settle(t.Context(), used); err == nil || usedOf(t, m, l) != want {
+		t.Errorf("Settle again: got %v and %d charged, want an error and %d", err, usedOf(t, m, l), want)
+	}
+	if r := l.rules[0]; isCalendar(r) && want > 0 {
+		key := l.remote.space.Key("s", r.id().tail)
+		ends := time.UnixMilli(r.(*calendar).boundsAt(time.Now().UnixMilli()).at[2])
+		if left := m.TTL(key); !time.Now().Add(left).Equal(ends) {
+			t.Errorf("the calendar's window: got %v left, want it to end at %v", left, ends)
+		}
+	}
+}
+
+// usedOf returns what the first window of the subject s has charged.
+func usedOf(t *testing.T, m *miniredis.Miniredis, l *Limiter) (used int64) {
+	t.Helper()
+	key := l.remote.space.Key("s", l.rules[0].id().tail)
+	if !m.Exists(key) {
+		return 0
+	}
+	used, err := redistest.BubbleClient(t, m).Get(t.Context(), key).Int64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return used
+}
