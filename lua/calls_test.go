@@ -99,7 +99,7 @@ var calls = map[string][]scripttest.Call{
 	"limit_ban.lua": {on(banned[1:], -1, 60_000), on(banned[1:], 60_000, 60_000), on(banned[1:], -1, 60_000), on(banned[1:], 0, 60_000)},
 	"limit_settle.lua": {
 		on(all[2:3], 0, 1, 2, 3, 0, 0, ""),
-		{Keys: all[2:3], Args: []any{0, 1, 9e15, 1, 1, 0, "", "window", 3, 60_000, 1, 60_000, 1000, 3, 1, 60_000, 0}, Prepare: counted},
+		{Keys: []string{all[2], "{ann}:refunded"}, Args: []any{0, 1, 9e15, 1, 1, 60_000, "", "window", 3, 60_000, 1, 60_000, 1000, 3, 1, 60_000, 0}, Prepare: counted},
 		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000, ""}, settled...)...),
 		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000, ""}, settled...)...),
 		on(append(all[:4:4], "{ann}:again"), append([]any{1, 1, 9e15, 1, 4, 60_000, ""}, settled...)...),
@@ -109,7 +109,8 @@ var calls = map[string][]scripttest.Call{
 		on([]string{all[2], "{ann}:none"}, 9, 0, 0, 0, 1, 60_000, "", "calendar", 3, 0, 1, 2, 3, 5, 1, 0, 0),
 		{Keys: []string{leased[0], "{ann}:marker", leased[1]}, Args: []any{2, 1, 9e15, 1, 1, 60_000, "d", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
 		{Keys: []string{leased[0], "{ann}:mark", leased[1]}, Args: []any{2, 1, 9e15, 1, 1, 60_000, "gone", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
-		{Keys: []string{leased[0], leased[1]}, Args: []any{0, 1, 9e15, 1, 1, 0, "d", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 2}, Prepare: estimate},
+		{Keys: []string{leased[0], "{ann}:back", leased[1]}, Args: []any{0, 1, 9e15, 1, 1, 60_000, "d", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
+		on([]string{all[4], "{ann}:gone"}, 0, 1, 9e15, 1, 1, 60_000, "", "log", 3, 9e15, 1, 120_000, 1000, 3, 1, 1, 0),
 	},
 	"limit_renew.lua": {{Keys: leased[1:], Args: []any{60_000, "d:1"}, Prepare: estimate}, {Keys: leased[1:], Args: []any{60_000, "gone:1"}, Prepare: estimate}},
 	"limit_reset.lua": {on(all)},

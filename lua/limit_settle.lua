@@ -9,16 +9,15 @@
 -- one that began when its own had become empty.
 --
 -- KEYS[i]  the i-th policy's state
--- KEYS[count + 1]  a marker, if the decision is settled once however often this is
---          called; after it the estimates of windows, as limit_set.lua describes them; or
---          nothing
+-- KEYS[count + 1]  a marker, by which this changes something once, however often it is
+--          called; after it the estimates of windows, as limit_set.lua describes them
 -- ARGV[1]  how many permits the decision should have taken
 -- ARGV[2]  TIME at which they were taken, at the soonest, in microseconds
 -- ARGV[3]  TIME at which they were taken, at the latest, in microseconds
 -- ARGV[4]  TIME now, at the soonest: if TIME is earlier than that, the caller knows the
 --          clock of another server
 -- ARGV[5]  count, how many policies there are; 0 only asks for the time
--- ARGV[6]  how long the marker lives, in milliseconds; 0 if there is no marker
+-- ARGV[6]  how long the marker lives, in milliseconds
 -- ARGV[7]  token of the estimates; or nothing
 -- ARGV[10 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
 -- ARGV[10 * i - 1]  capacity in units, or limit
@@ -35,24 +34,25 @@
 --                  milliseconds; for log the mark. It is not needed to charge more,
 --                  except with estimates
 -- ARGV[10 * i + 7]  index in KEYS of the window's estimates; 0 if there are none
--- returns  without a marker: TIME in microseconds, negative if nothing changed or only
---          the time was asked for. With a marker: {TIME, permits that were forgiven}, and
---          then for each policy the numbers of its state as limit_set.lua reports them,
---          none for a log; {TIME}, negative, if the caller knows the clock of another
+-- returns  {TIME in microseconds, permits that were forgiven}, and then for each policy the
+--          numbers of its state as limit_set.lua reports them, none for a log. TIME is
+--          negative if nothing changed, now or when the marker was set. {TIME}, negative,
+--          if only the time was asked for, or if the caller knows the clock of another
 --          server; {0, TIME in milliseconds} if TIME is in no window of a calendar
 -- effects  SET of the marker with PX, first; SET with PX, INCRBY, LREM, ZREM of an
---          estimate, and DEL of what is then empty; nothing if the marker is there
+--          estimate, and DEL of what is then empty, or of the marker if nothing changed;
+--          nothing if the marker is there
 local actual, soonest, latest, sent, count = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0
 
 local call = redis.call
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local remembered, token = ARGV[6], ARGV[7]
-local marker = remembered ~= '0' and KEYS[count + 1]
 if count == 0 or now < sent then
-  return marker and {-now} or -now
+  return {-now}
 end
-local settled = marker and call('GET', marker)
+local marker = KEYS[count + 1]
+local settled = call('GET', marker)
 
 local function ticks(time, tick)
   return (time - time % tick) / tick
@@ -109,7 +109,7 @@ for i = 1, count do
   local estimates = KEYS[place]
 
   if kind == 'log' then
-    if told + pace > now then
+    if more < 0 and told + pace > now then
       later(function() return call('LREM', key, more, told) end)
     end
   else
@@ -301,15 +301,18 @@ for i = 1, count do
   end
 end
 
-if marker and not settled then
+local changed = settled
+if #writes > 0 then
   call('SET', marker, forgiven, 'PX', remembered)
 end
-local changed = false
 for i = 1, #writes do
   changed = writes[i]() ~= 0 or changed
 end
-if marker then
-  reply[2] = settled and settled + 0 or forgiven
-  return reply
+if not changed then
+  reply[1] = -now
+  if #writes > 0 then
+    call('DEL', marker)
+  end
 end
-return changed and now or -now
+reply[2] = settled and settled + 0 or forgiven
+return reply

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/limit"
 )
 
@@ -29,16 +30,13 @@ type admission struct {
 // a panic, a connection that was taken over, or a client that hangs up would be a way
 // around the limit. A refusal by a gate further in counts, whatever its status is.
 //
-// leave waits for the refund even if the client is gone; the limiter's budget bounds the
-// wait. A refund that comes too late is not an error.
+// leave waits for the refund even if the client is gone. If Redis does not confirm it, the
+// refund goes on in the background. A refund that comes too late is not an error.
 func (a *admission) leave(reply *Reply) {
 	if reply == nil || reply.Status == 0 || reply.Refused || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status) {
 		return
 	}
-	err := a.limiter.Refund(a.outliving(), a.decision)
-	if err != nil && !errors.Is(err, limit.ErrRefund) {
-		a.gate.answers.tell(a.asked, err)
-	}
+	a.tell(a.limiter.Refund(a.context(), a.decision))
 }
 
 // settle replaces the estimate with what the request really cost.
@@ -53,11 +51,22 @@ func (a *admission) settle(reply *Reply) {
 	if actual < 0 { // settles to the estimate: otherwise the lease would end and give it back
 		actual = a.cost
 	}
-	_, err := a.decision.Settle(a.outliving(), actual)
-	if err != nil && !errors.Is(err, limit.ErrSettle) {
-		a.gate.answers.tell(a.asked, err)
-	}
+	_, err := a.decision.Settle(a.context(), actual)
+	a.tell(err)
 }
 
-// outliving is a context for calls that must not end when the client goes away.
-func (a *admission) outliving() context.Context { return context.WithoutCancel(a.ending.ctx) }
+// context is for a call that may go on in the background, and may be given up there.
+func (a *admission) context() context.Context {
+	if a.gate.opts.OnError == nil {
+		return a.ending.ctx
+	}
+	return undo.WithDropped(a.ending.ctx, a.tell)
+}
+
+// tell tells the hook what was given up. After any other error the call goes on in the
+// background, or the handler has settled the decision itself.
+func (a *admission) tell(err error) {
+	if given, is := errors.AsType[*limit.DroppedError](err); is {
+		a.gate.answers.tell(a.asked, given)
+	}
+}

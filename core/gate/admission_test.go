@@ -168,55 +168,6 @@ func mortal(t *testing.T, n int64, fail limit.FailMode) (*limit.Limiter, *severe
 	return l, s
 }
 
-// If a refund fails, the hook is told, with a request that can still be read, and the
-// permit stays taken.
-func TestRefundThatFails(t *testing.T) {
-	t.Parallel()
-	type told struct {
-		r   gate.Request
-		err error
-	}
-	var heard []told
-	options := &gate.RateLimitOptions{
-		Count:   gate.OnlyFailures,
-		OnError: func(r gate.Request, err error) { heard = append(heard, told{r, err}) },
-	}
-	l, s := mortal(t, 3, limit.FailClosed)
-	r := &request{
-		ctx:    context.WithValue(context.Background(), userKey(1), "alice"),
-		method: "POST", host: "example.com", path: "/login", query: "a=1", route: "/{page}",
-		params: map[string]string{"page": "login"}, header: map[string][]string{"X-Api-Key": {"k"}},
-	}
-	p := gate.RateLimit(l, everyone, options).Enter(r)
-	s.gone.Store(true)
-	*r = request{path: "/another"} // as a framework does
-	p.Leave(answered(200))
-	s.gone.Store(false)
-	if got := used(t, l); got != 1 {
-		t.Errorf("after a refund that failed: got %d used, want 1", got)
-	}
-	if len(heard) != 1 || !errors.Is(heard[0].err, script.ErrConfiguration) {
-		t.Fatalf("the hook was told %v, want one error that is %v", heard, script.ErrConfiguration)
-	}
-	q := heard[0].r
-	if q.Method() != "POST" || q.Host() != "example.com" || q.Path() != "/login" || q.RawQuery() != "a=1" ||
-		q.Route() != "/{page}" || q.Value(userKey(1)) != "alice" || q.Context().Value(userKey(1)) != "alice" || q.RemoteAddr() != r.peer {
-		t.Errorf("the hook was given the request %+v, want that of POST example.com/login?a=1 by alice", q)
-	}
-	for range q.Headers() {
-		t.Error("the hook's request still has header fields, want none")
-	}
-	if _, err := q.Body(1); err != gate.ErrBodyConsumed || q.Param("page") != "" || q.Header("X-Api-Key") != nil {
-		t.Errorf("the hook's request: got the body error %v, page %q and X-Api-Key %q, want %v and neither",
-			err, q.Param("page"), q.Header("X-Api-Key"), gate.ErrBodyConsumed)
-	}
-
-	options.OnError = nil
-	p = gate.RateLimit(l, everyone, options).Enter(&request{})
-	s.gone.Store(true)
-	p.Leave(answered(200))
-}
-
 // If a limiter decided in process, the permit is given back there, even if Redis is back.
 func TestRefundOfADegradedDecision(t *testing.T) {
 	t.Parallel()

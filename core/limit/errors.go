@@ -43,3 +43,20 @@ func (e *CostError) Error() string {
 
 // Is makes errors.Is(err, ErrCost) true.
 func (e *CostError) Is(target error) bool { return target == ErrCost }
+
+// DroppedError reports that a [Decision.Settle] or a [Limiter.Refund] was given up: what
+// the decision took stays taken, or, if it was an estimate on a lease, comes back when the
+// lease ends. Its fields say what Redis should have been told.
+type DroppedError struct {
+	Subject string
+	Taken   int64 // what the decision took
+	Actual  int64 // what it should have taken: what was used, or 0 for a Refund
+	Err     error // the error of the last call; its text may name keys
+}
+
+func (e *DroppedError) Error() string {
+	return fmt.Sprintf("limit: given up: %d permits were taken and should have been %d: %v", e.Taken, e.Actual, e.Err)
+}
+
+// Unwrap returns the error of the last call.
+func (e *DroppedError) Unwrap() error { return e.Err }

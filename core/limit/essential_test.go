@@ -11,9 +11,13 @@ import (
 func TestWhatPassesAnOpenBreaker(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[*script.Script]bool{
-		setScript:     false,
-		settleScript:  false,
-		resetScript:   false,
+		setScript:    false,
+		settleScript: false,
+		resetScript:  false,
+
+		concludeScript:       true,
+		renewEstimatesScript: true,
+
 		acquireScript: false,
 		restoreScript: false,
 		renewScript:   true,

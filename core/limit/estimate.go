@@ -103,7 +103,8 @@ func (r *remote) estimatesOf(of rule, subject string) string {
 // estimate returns the name under which a decision's cost is stored among the estimates.
 func (g *grant) estimate() string { return fmt.Sprintf("%s:%d", g.token, g.cost) }
 
-// keep renews the estimates of a decision until it is settled or nothing refers to it.
+// keep renews the estimates of a decision until it is spent or nothing refers to it. A
+// conclusion in the background refers to it.
 func (r *remote) keep(l *Limiter, g *grant) {
 	var keys []string
 	var args []any
@@ -117,7 +118,7 @@ func (r *remote) keep(l *Limiter, g *grant) {
 	}
 	if len(keys) > 0 {
 		own := weak.Make(g)
-		renewal{r, keys, args, shortest, func() bool { g := own.Value(); return g != nil && !g.spent.Load() }}.after(lease.Pause(shortest, true))
+		renewal{r, keys, args, shortest, func() bool { g := own.Value(); return g != nil && g.held() }}.after(lease.Pause(shortest, true))
 	}
 }
 

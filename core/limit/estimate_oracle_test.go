@@ -183,11 +183,11 @@ func TestEstimatesEqualModel(t *testing.T) {
 					case what < 6: // settled or given back
 						all = slices.Delete(all, at, at+1)
 						actual := rng.Int64N(15)
-						keys, args := l.remote.toSettle(l.Limiter, one.d.grant, actual, &settling{token: one.d.grant.token})
+						c := &conclusion{grant: one.d.grant, actual: actual, token: one.d.grant.token}
 						if what == 5 {
-							actual = 0
-							keys, args = l.remote.toSettle(l.Limiter, one.d.grant, 0, nil)
+							actual, c.actual, c.how = 0, 0, refunds
 						}
+						keys, args := l.remote.toConclude(c)
 						if !slices.ContainsFunc(model.lasted, func(e leasedEstimate) bool { return e.token == one.d.grant.token }) && l.now.Before(one.until) {
 							seen["settled late"]++
 							if !model.until.Equal(one.until) || !l.now.Before(model.until) {
@@ -195,19 +195,16 @@ func TestEstimatesEqualModel(t *testing.T) {
 							}
 						}
 						for range 2 { // as if the first reply was lost
-							result, err := l.remote.runAt(t.Context(), "", keys, args(clock)...)
+							result, err := l.remote.runAt(t.Context(), settleScript, "", keys, args(clock)...)
 							if err != nil {
 								t.Fatal(err)
 							}
-							if now, is := outside(numbersOf(result)); is {
+							if now, is := outside(result.numbers); is {
 								l.seen(now)
-								keys, args = l.remote.toSettle(l.Limiter, one.d.grant, actual, &settling{token: one.d.grant.token})
-								if _, err = l.remote.runAt(t.Context(), "", keys, args(clock)...); err != nil {
+								keys, args = l.remote.toConclude(c)
+								if _, err = l.remote.runAt(t.Context(), settleScript, "", keys, args(clock)...); err != nil {
 									t.Fatal(err)
 								}
-							}
-							if what == 5 {
-								break // a refund is asked for once
 							}
 						}
 						model.settle(l.now, one.d.grant.token, one.d.grant.cost, actual, one.until)
@@ -245,5 +242,3 @@ func TestEstimatesEqualModel(t *testing.T) {
 		})
 	}
 }
-
-func numbersOf(s settled) []any { all, _ := s.reply.([]any); return all }

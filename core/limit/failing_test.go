@@ -99,12 +99,12 @@ func TestEachCommandMadeToFail(t *testing.T) {
 			if at.latest = serverTime(t, admin).UnixMicro(); others > 0 {
 				use(t, admin, l, subject, others)
 			}
-			keys, args := l.remote.toSettle(l, d.grant, 0, nil)
+			keys, args := l.remote.toConclude(&conclusion{grant: d.grant, how: refunds, token: "token"})
 			seen[settleScript.Name()] = true
 			before := redistest.Save(t, admin, keys)
 			failEach(t, admin, attempt{settleScript, keys, args([]any{integer(at.soonest), integer(at.latest), "0"})}, before, fmt.Sprintf("refund, set %d", i))
 			for _, actual := range []int64{1, 4} {
-				keys, args := l.remote.toSettle(l, d.grant, actual, &settling{token: "token"})
+				keys, args := l.remote.toConclude(&conclusion{grant: d.grant, actual: actual, token: "token"})
 				at := []any{integer(at.soonest), integer(at.latest), "0"}
 				redistest.Restore(t, admin, before) // what a refund leaves may end within milliseconds
 				failEach(t, admin, attempt{settleScript, keys, args(at)}, redistest.Save(t, admin, keys), fmt.Sprintf("settled to %d, set %d", actual, i))

@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
@@ -31,6 +32,7 @@ type Limiter struct {
 	queues    *queues
 	memory    *memory        // of denials; nil if none are remembered
 	accounts  *accounts      // of prepaid permits; nil if there are none
+	late      *undo.Undoer   // repeats conclusions that Redis did not confirm
 	instances *atomic.Int64  // Options.Instances, or the last SetInstances
 	seeds     *seeds         // nil if the state in process begins with nothing
 	signature string         // identifies the rules
@@ -94,6 +96,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		queues:    newQueues(own.MaxWaiting, &count.waiting),
 		instances: new(atomic.Int64),
 		plans:     newPlans(mostPlans),
+		late:      &undo.Undoer{Total: st.Pending()},
 		denials:   sync.OnceValue(func() *memory { return newMemory(mostRemembered, own.MaxLocal) }),
 	}
 	l.instances.Store(int64(own.Instances))

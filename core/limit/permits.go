@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync/atomic"
 	"time"
@@ -108,8 +109,13 @@ func (p *permits) giveBack(ctx context.Context) error {
 	rest := newGrant(p.g.subject, n, len(l.rules))
 	rest.of, rest.asked, rest.answered = l, p.g.asked, p.g.answered
 	copy(rest.readings, p.g.readings)
-	_, err := l.giveBack(ctx, rest)
-	l.changed(p.g.subject)
+	c, err := rest.conclude(returns, 0)
+	if err == nil {
+		_, err = c.finish(ctx)
+	}
+	if errors.Is(err, ErrRefund) { // they have come back by themselves
+		err = nil
+	}
 	return err
 }
 

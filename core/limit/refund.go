@@ -2,69 +2,11 @@ package limit
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/misuse"
-	"github.com/neap-go/neap/core/script"
 )
-
-// grant is what a decision keeps for Refund and Settle.
-type grant struct {
-	of              *Limiter
-	subject         string
-	cost            int64
-	token           string // names its estimates
-	at              int64  // when it was decided, by the local clock; for local decisions
-	peek            bool
-	open            bool // admitted by FailOpen
-	denied          bool
-	local           bool
-	spent           atomic.Bool              // was given back or settled
-	settling        atomic.Pointer[settling] // set by the first Settle
-	asked, answered time.Time
-	readings        []reading
-}
-
-// asks returns the cost as scripts and models take it.
-func (g *grant) asks() int64 {
-	if g.peek {
-		return -g.cost
-	}
-	return g.cost
-}
-
-// fewRules is how many policies have their readings in the same piece of memory as the
-// grant.
-const fewRules = 4
-
-// newGrant returns a grant with its readings, in one piece of memory unless there are
-// many.
-func newGrant(subject string, cost int64, rules int) *grant {
-	var g *grant
-	switch {
-	case rules == 1:
-		one := new(struct {
-			grant
-
-			room [1]reading
-		})
-		g, one.readings = &one.grant, one.room[:]
-	case rules <= fewRules:
-		few := new(struct {
-			grant
-
-			room [fewRules]reading
-		})
-		g, few.readings = &few.grant, few.room[:rules]
-	default:
-		g = &grant{readings: make([]reading, rules)}
-	}
-	g.subject, g.cost = subject, cost
-	return g
-}
 
 // Refund gives back what a decision of this limiter took: for example for a login that
 // succeeded, or for a request that was not served after all.
@@ -99,9 +41,6 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	if g.peek || g.denied {
 		return refuse("it was denied, or a Peek")
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if d.permits != nil {
 		if err := d.permits.refund(d.index, d.cost); err != nil {
 			return err
@@ -110,27 +49,32 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 		l.count.refunded.Add(1)
 		return nil
 	}
-	if !g.spent.CompareAndSwap(false, true) {
-		return refuse("it was given back or settled before")
+	c, err := g.conclude(refunds, 0)
+	if err != nil {
+		return err
 	}
 	longest, took := l.longest(g)
-	if !took {
-		return nil
-	}
-	if time.Since(g.answered) >= longest {
-		return refuse("its ResetAfter has passed")
-	}
-	given, err := l.giveBack(ctx, g)
-	l.changed(g.subject)
 	switch {
-	case err != nil:
+	case !took:
+		c.over(concluded)
+	case time.Since(g.answered) >= longest:
+		c.over(concluded)
+		return errTooLate
+	case !g.local:
+		_, err := c.finish(ctx)
 		return err
-	case !given:
-		return refuse("nothing of it is left")
+	case !l.local.refund(l, g):
+		return errNothingLeft
+	default:
+		c.succeeded(Settlement{})
 	}
-	l.count.refunded.Add(1)
 	return nil
 }
+
+var (
+	errTooLate     = refuse("its ResetAfter has passed")
+	errNothingLeft = refuse("nothing of it is left")
+)
 
 func refuse(why string) error { return fmt.Errorf("%w: %s", ErrRefund, why) }
 
@@ -147,84 +91,4 @@ func (l *Limiter) longest(g *grant) (longest time.Duration, took bool) {
 		}
 	}
 	return longest, took
-}
-
-func (l *Limiter) giveBack(ctx context.Context, g *grant) (given bool, err error) {
-	if g.local {
-		return l.local.refund(l, g), nil
-	}
-	return l.remote.refund(ctx, l, g)
-}
-
-// refund reports whether anything was given back. The script is told when, by the
-// server's clock, the permits were taken. So even if it runs late, it gives nothing back
-// too late.
-func (r *remote) refund(ctx context.Context, l *Limiter, g *grant) (given bool, err error) {
-	keys, args := r.toSettle(l, g, 0, nil)
-	result, err := r.atItsTime(ctx, g, keys, args)
-	if result.untouched {
-		g.spent.Store(false)
-	}
-	return result.changed, err
-}
-
-// settled is the result of a run of limit_settle.lua.
-type settled struct {
-	reply     any
-	changed   bool // something changed
-	untouched bool // nothing changed, because the script did not run
-	seen      *serverClock
-}
-
-// atItsTime runs the script with what is known of the server's clock: the soonest and the
-// latest time at which the decision was made, and what the clock shows now. If the reply
-// says that the server has another clock, it runs the script again.
-func (r *remote) atItsTime(ctx context.Context, g *grant, keys []string, args func(clock []any) []any) (settled, error) {
-	node := r.store.Node(ctx, keys[0])
-	known, fresh := r.clocks.last(node), false
-	if known == nil || known.vague(g) {
-		fresh = true
-		asked, err := r.runAt(ctx, node, keys[:1], "0", "0", "0", "0", "0", "0", "")
-		if err != nil {
-			return settled{untouched: true}, err // the call only asked for the time
-		}
-		known = asked.seen
-	}
-	for {
-		now := time.Now()
-		at, sent := known.between(g.asked, g.answered.Add(later)), known.between(now, now).soonest
-		result, err := r.runAt(ctx, node, keys, args([]any{integer(at.soonest), integer(at.latest), integer(sent)})...)
-		result.untouched = errors.Is(err, script.ErrNotExecuted) // after ErrConfiguration, some may have been given back
-		if err != nil || result.changed || fresh {
-			return result, err
-		}
-		known, fresh = result.seen, true
-	}
-}
-
-// later is how much later than its clock reading a decision may have dated its keys:
-// before Redis 7.2 the clock moves within a script.
-const later = 2 * time.Millisecond
-
-// runAt runs the script once and notes the server's clock.
-func (r *remote) runAt(ctx context.Context, node string, keys []string, args ...any) (settled, error) {
-	seen := &serverClock{sent: time.Now()}
-	reply, err := r.Run(ctx, settleScript, keys, args...)
-	if err != nil {
-		return settled{}, err
-	}
-	seen.got = time.Now()
-	at, ok := reply.(int64)
-	if all, is := reply.([]any); is && len(all) > 0 {
-		at, ok = all[0].(int64)
-		if time, is := all[len(all)-1].(int64); is && at == 0 && len(all) == 2 { // in milliseconds
-			at = time * 1000
-		}
-	}
-	if !ok || at == 0 {
-		return settled{}, &script.Error{Script: settleScript.Name(), Class: script.ErrFailed, Err: errReply}
-	}
-	seen.at = max(at, -at)
-	r.clocks.note(node, seen)
-	return settled{reply: reply, changed: at > 0, seen: seen}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,8 +36,10 @@ func TestRefundGivesBackOnce(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for i, policies := range append(each(slow), slow) {
 			refundsOnce(t, must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("once%d", i), policies, closed(10*time.Second)))(t))
-			if keys := keysOf(t, admin, prefix); len(keys) != 0 {
-				t.Errorf("%d policies: got the keys %q left, want none", len(policies), keys)
+			for _, key := range keysOf(t, admin, prefix) {
+				if !strings.Contains(key, ":settled:") {
+					t.Errorf("%d policies: got the key %q left, want none but markers", len(policies), key)
+				}
 			}
 		}
 	})
@@ -103,11 +106,8 @@ func refundsOnce(t *testing.T, l *Limiter) {
 	remaining(80)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := l.Refund(ended, second); !errors.Is(err, context.Canceled) {
-		t.Errorf("a refund with a canceled context: got %v, want context.Canceled", err)
-	}
-	if err := l.Refund(ctx, second); err != nil {
-		t.Errorf("the same refund with another context: got %v, want no error", err)
+	if err := l.Refund(ended, second); err != nil {
+		t.Errorf("a refund with a canceled context: got %v, want no error", err)
 	}
 	remaining(100)
 
@@ -409,7 +409,8 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 	}
 }
 
-// TestLostRefundRunsOnce loses the reply of a refund that was made.
+// TestLostRefundRunsOnce loses the reply of a refund that was made. It is asked again, and
+// gives back once.
 func TestLostRefundRunsOnce(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -426,8 +427,8 @@ func TestLostRefundRunsOnce(t *testing.T) {
 			t.Fatalf("a take and a refund, a take of 3 and one of 6: got %v, %v, %v, want no errors", err, fault, all)
 		}
 		proxy.Lose(redistest.EOF, 1, "evalsha", "eval")
-		if err := l.Refund(t.Context(), d); !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Errorf("set %d: a refund whose reply was lost: got %v, want ErrMaybeExecuted", i, err)
+		if err := l.Refund(t.Context(), d); err != nil {
+			t.Errorf("set %d: a refund whose first reply was lost: got %v, want no error", i, err)
 		}
 		proxy.Lose(redistest.EOF, 0)
 		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {

@@ -14,10 +14,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var (
-	setScript    = script.FromFS(lua.FS, "limit_set.lua").Batched()
-	settleScript = script.FromFS(lua.FS, "limit_settle.lua").Batched()
-)
+var setScript = script.FromFS(lua.FS, "limit_set.lua").Batched()
 
 // listing are the scripts for one policy that may reply with a list.
 var listing = []*script.Script{logScript, keptBucketScript, keptSlidingScript}

@@ -1,18 +1,11 @@
 package limit
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
-	"time"
 
-	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
-	"github.com/neap-go/neap/core/internal/token"
-	"github.com/neap-go/neap/core/script"
 )
 
 // Settlement is the result of a Settle.
@@ -70,16 +63,12 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	if g.peek || g.denied {
 		return Settlement{}, unsettled("it was denied, or a Peek")
 	}
-	if err := errors.Join(l.CanSettle(), ctx.Err()); err != nil {
+	if err := l.CanSettle(); err != nil {
 		return Settlement{}, err
 	}
-	once, err := g.settleOnce()
+	c, err := g.conclude(settles, actual)
 	if err != nil {
 		return Settlement{}, err
-	}
-	here := g.open || g.local // a decision in process, where nothing can fail
-	if here && once.done.Swap(true) {
-		return Settlement{}, unsettled("it was settled before")
 	}
 	var s Settlement
 	switch {
@@ -88,17 +77,9 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	case g.local:
 		s = l.local.settle(l, g, actual)
 	default:
-		s, err = l.remote.settle(ctx, l, g, actual, once)
+		return c.finish(ctx)
 	}
-	if err != nil {
-		return Settlement{}, err
-	}
-	if !here && once.done.Swap(true) {
-		return Settlement{}, unsettled("it was settled before")
-	}
-	l.changed(g.subject)
-	l.count.settled.Add(1)
-	l.count.forgiven.Add(s.Forgiven)
+	c.succeeded(s)
 	return s, nil
 }
 
@@ -128,160 +109,8 @@ func (l *Limiter) CanSettle() error {
 	return nil
 }
 
-// A marker lives for markerLives. A settlement can be tried again for settledAgain.
-const (
-	markerLives  = 10 * time.Minute
-	settledAgain = markerLives / 2
-)
-
-// settling is a decision that is being settled. All its calls use one token.
-type settling struct {
-	token string
-	began time.Time
-	done  atomic.Bool
-}
-
-// settleOnce returns the same settling to every call for a decision.
-func (g *grant) settleOnce() (*settling, error) {
-	s := g.settling.Load()
-	switch {
-	case s == nil && g.spent.CompareAndSwap(false, true):
-		s = &settling{token: cmp.Or(g.token, token.New()), began: time.Now()}
-		g.settling.Store(s)
-	case s == nil:
-		return nil, unsettled("it was given back or settled before")
-	case s.done.Load():
-		return nil, unsettled("it was settled before")
-	case time.Since(s.began) > settledAgain:
-		return nil, unsettled(fmt.Sprintf("it was tried for %v without an answer", settledAgain))
-	}
-	return s, nil
-}
-
-// settles reports whether a rule took permits for a decision and can be settled.
-func settles(r rule, told reading) bool { return !told.refused() && !r.id().once }
-
-func (r *remote) settle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
-	var s Settlement
-	err := ask.Repeat(ctx, time.Now(), 4*l.opts.Budget, func() (err error) {
-		s, err = r.trySettle(ctx, l, g, actual, once)
-		return err
-	})
-	return s, err
-}
-
-func (r *remote) trySettle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
-	for again := false; ; again = true {
-		keys, args := r.toSettle(l, g, actual, once)
-		if len(keys) == 1 { // only the marker: all policies are shadows that denied, or PerRequest
-			return l.settlement(g, slicesOf(g.readings), 0), nil
-		}
-		var result settled
-		var err error
-		if actual < g.cost || g.token != "" {
-			result, err = r.atItsTime(ctx, g, keys, args)
-		} else { // the difference is charged now, whatever the time is
-			result, err = r.runAt(ctx, r.store.Node(ctx, keys[0]), keys, args([]any{"0", "0", "0"})...)
-		}
-		if err != nil {
-			return Settlement{}, err
-		}
-		numbers, _ := result.reply.([]any)
-		if now, outside := outside(numbers); outside {
-			if again {
-				return Settlement{}, &script.Error{Script: settleScript.Name(), Class: script.ErrFailed, Err: errMoves}
-			}
-			l.seen(now)
-			continue
-		}
-		if s, ok := l.readSettled(g, numbers, actual); ok {
-			return s, nil
-		}
-		return Settlement{}, &script.Error{Script: settleScript.Name(), Class: script.ErrFailed, Err: errReply}
-	}
-}
-
-// toSettle returns the keys of limit_settle.lua and a function that makes its arguments
-// from what is known of the clock. once is nil for a refund.
-func (r *remote) toSettle(l *Limiter, g *grant, actual int64, once *settling) (keys []string, args func(clock []any) []any) {
-	var behind []string // keys that follow those of the policies: the marker, and estimates
-	lives := time.Duration(0)
-	if once != nil {
-		behind, lives = append(behind, r.space.Key(g.subject, "settled:"+once.token)), markerLives
-	}
-	charged := make([]int, 0, len(l.rules))
-	for i, rule := range l.rules {
-		if told := g.readings[i]; !told.refused() && (once == nil || settles(rule, told)) {
-			keys, charged = append(keys, r.space.Key(g.subject, rule.id().tail)), append(charged, i)
-		}
-	}
-	count := len(keys)
-	var policies []any
-	for _, i := range charged {
-		rule, told, estimates := l.rules[i], g.readings[i], 0
-		if hasLease(rule) {
-			behind = append(behind, r.estimatesOf(rule, g.subject))
-			estimates = count + len(behind)
-		}
-		entry := rule.entry()
-		if w, is := rule.(*calendar); is && (once == nil || givesBackOnly(w, g, actual)) {
-			entry = w.refundEntry(told)
-		}
-		policies = append(append(policies, entry[:]...), integer(rule.most()), integer(rule.id().costs(g.cost)), integer(rule.term(told)), integer(int64(estimates)))
-	}
-	return append(keys, behind...), func(clock []any) []any {
-		head := append([]any{integer(actual)}, clock...)
-		return append(append(head, integer(int64(count)), integer(lives.Milliseconds()), g.token), policies...)
-	}
-}
-
-// givesBackOnly reports whether a settlement charges nothing to a calendar's window. One
-// whose estimate was taken back charges the present window.
-func givesBackOnly(w *calendar, g *grant, actual int64) bool { return actual <= g.cost && !hasLease(w) }
-
-// outside returns what the clock of Redis shows if it is in none of a calendar's windows.
-func outside(numbers []any) (now int64, is bool) {
-	if len(numbers) != 2 || numbers[0] != int64(0) {
-		return 0, false
-	}
-	now, is = numbers[1].(int64)
-	return now, is
-}
-
-// readSettled reads the reply of limit_settle.lua.
-func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settlement, ok bool) {
-	if len(numbers) < 2 {
-		return s, false
-	}
-	now, timed := numbers[0].(int64)
-	forgiven, ok := numbers[1].(int64)
-	numbers = numbers[2:]
-	readings := slicesOf(g.readings)
-	for i, r := range l.rules {
-		if !settles(r, g.readings[i]) {
-			readings[i] = r.age(readings[i], time.Since(g.answered).Microseconds())
-			continue
-		}
-		width := r.width()
-		w, one := r.(*calendar)
-		if one = one && givesBackOnly(w, g, actual); one {
-			width-- // the script knows only the decision's own window
-		}
-		if len(numbers) < width {
-			return s, false
-		}
-		var whole bool
-		if readings[i], whole = readSlice(numbers[:width]); !whole || !plausible(r, readings[i]) {
-			return s, false
-		}
-		if one {
-			b := w.boundsAt(now / 1000)
-			readings[i].n[2] = b.at[2] - b.at[1]
-		}
-		numbers = numbers[width:]
-	}
-	return l.settlement(g, readings, forgiven), ok && timed && len(numbers) == 0
-}
+// canSettle reports whether a rule took permits for a decision and can be settled.
+func canSettle(r rule, told reading) bool { return !told.refused() && !r.id().once }
 
 func slicesOf(readings []reading) []reading { return append([]reading(nil), readings...) }
 
@@ -316,7 +145,7 @@ func (b *local) settle(l *Limiter, g *grant, actual int64) Settlement {
 func settleModel(rules []rule, cells []*cell, now int64, g *grant, actual int64, at moment, into []reading) (forgiven int64) {
 	for i, r := range rules {
 		r.advance(cells[i], now)
-		if settles(r, g.readings[i]) {
+		if canSettle(r, g.readings[i]) {
 			n := max(int64(g.readings[i].instances), 1) // each permit counts n times
 			if more := actual - g.cost; more > 0 {
 				forgiven = max(forgiven, r.owe(cells[i], min(more, math.MaxInt64/n)*n)/n)

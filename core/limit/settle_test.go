@@ -49,32 +49,32 @@ func indebted(rng *rand.Rand, k kind) Policy {
 // settle settles on both sides, and fails the test if they differ.
 func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiven int64) {
 	tb.Helper()
-	once := &settling{token: token.New()}
+	once := &conclusion{grant: p.grant, actual: actual, token: token.New()}
 	readings := make([]reading, len(c.rules))
 	want := settleModel(c.rules, c.cells, c.now.UnixMicro(), p.grant, actual, at, readings)
-	keys, args := c.remote.toSettle(c.Limiter, p.grant, actual, once)
+	keys, args := c.remote.toConclude(once)
 	for try := range 2 { // the second finds the marker
-		result, err := c.remote.runAt(tb.Context(), c.remote.store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
+		result, err := c.remote.runAt(tb.Context(), settleScript, c.remote.store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		numbers, _ := result.reply.([]any)
+		numbers := result.numbers
 		if now, is := outside(numbers); is {
 			c.seen(now)
-			_, args = c.remote.toSettle(c.Limiter, p.grant, actual, once)
-			if result, err = c.remote.runAt(tb.Context(), c.remote.store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...); err != nil {
+			_, args = c.remote.toConclude(once)
+			if result, err = c.remote.runAt(tb.Context(), settleScript, c.remote.store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...); err != nil {
 				tb.Fatal(err)
 			}
-			numbers, _ = result.reply.([]any)
+			numbers = result.numbers
 		}
-		got, ok := c.readSettled(p.grant, numbers, actual)
+		got, ok := once.readSettled(numbers)
 		told := c.settlement(p.grant, slicesOf(readings), want)
 		same := ok && got.Forgiven == told.Forgiven
 		if len(c.rules) == 1 {
 			same = same && describe(got.After) == describe(told.After)
 		}
 		for i, r := range c.rules { // what is not settled is not read
-			same = same && (!settles(r, p.grant.readings[i]) || stateAt(&got.After, i) == stateAt(&told.After, i))
+			same = same && (!canSettle(r, p.grant.readings[i]) || stateAt(&got.After, i) == stateAt(&told.After, i))
 		}
 		if !same {
 			tb.Fatalf("%s: call %d that settles %d taken %d µs ago as %+v to %d:\n got %s, %d forgiven, %t\nwant %s, %d forgiven",

@@ -20,6 +20,11 @@ type Stats struct {
 	Refunded uint64 // decisions whose permits were given back
 	Settled  uint64 // decisions that were settled
 	Forgiven int64  // permits beyond MaxDebt that a Settle did not charge
+	// Concluding is how many settlements and refunds are repeated in the background now,
+	// because Redis did not confirm them. Concluded is how many were confirmed late, and
+	// Dropped is how many were given up ([DroppedError]).
+	Concluding         int
+	Concluded, Dropped uint64
 	// Waiting is how many callers are in Wait now.
 	Waiting int
 	// LocalStates is how many states of policies this process keeps now, without bans.
@@ -56,6 +61,7 @@ type counters struct {
 	degraded, refunded atomic.Uint64
 	settled            atomic.Uint64
 	forgiven           atomic.Int64
+	late, dropped      atomic.Uint64
 	waiting            atomic.Int64
 }
 
@@ -92,7 +98,10 @@ func (c *counters) stats() Stats {
 		Refunded: c.refunded.Load(),
 		Settled:  c.settled.Load(),
 		Forgiven: c.forgiven.Load(),
-		Waiting:  int(c.waiting.Load()),
+
+		Concluded: c.late.Load(),
+		Dropped:   c.dropped.Load(),
+		Waiting:   int(c.waiting.Load()),
 	}
 }
 
@@ -103,13 +112,14 @@ func (l *Limiter) Stats() Stats {
 	misuse.Made(l.made(), errLimiter)
 	s := l.count.stats()
 	s.LocalStates = l.local.size()
+	s.Concluding = l.late.Stats().Pending
 	s.Open = l.remote != nil && l.remote.open()
 	return s
 }
 
 // gauge returns what the store reports about the limiter.
 func (l *Limiter) gauge() store.Gauge {
-	g := store.Gauge{Primitive: store.Limit, Name: l.name, Waiting: int(l.count.waiting.Load()), Open: l.remote.open()}
+	g := store.Gauge{Primitive: store.Limit, Name: l.name, Waiting: int(l.count.waiting.Load()), Background: l.late.Stats().Pending, Open: l.remote.open()}
 	for _, r := range l.rules {
 		g.Policies = append(g.Policies, r.id().name)
 	}

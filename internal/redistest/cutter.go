@@ -20,6 +20,10 @@ type Cutter struct {
 	rng   *rand.Rand
 	most  int
 	times int // Cut was called
+
+	once  bool // CutOnce is to cut
+	after int  // so many bytes more
+	how   Fault
 }
 
 // NewCutter makes a cutter that cuts nothing yet.
@@ -35,6 +39,29 @@ func (c *Cutter) Cut(most int) {
 	defer c.mu.Unlock()
 	c.most = most
 	c.times++
+}
+
+// CutOnce cuts one connection: the one that has to carry a byte when `after` more bytes have passed on all
+// connections together. It replaces an earlier call; below 0 it cuts nothing.
+func (c *Cutter) CutOnce(after int, how Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.once, c.after, c.how = after >= 0, after, how
+}
+
+// carry returns how many of n bytes pass before CutOnce cuts.
+func (c *Cutter) carry(n int) (carried int, how Fault, cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.once {
+		return n, 0, false
+	}
+	carried = min(n, c.after)
+	c.after -= carried
+	if cut = carried < n; cut {
+		c.once = false
+	}
+	return carried, c.how, cut
 }
 
 // draw says after how many more bytes a connection is cut, and how, if Cut was called since.
@@ -87,7 +114,10 @@ func (c *cutConn) carry(n int) (carried int, cut bool) {
 		return 0, true
 	}
 	if c.by.draw(c); c.endless {
-		return n, false
+		if carried, c.how, c.cut = c.by.carry(n); c.cut {
+			c.by.cuts.Add(1)
+		}
+		return carried, c.cut
 	}
 	carried = min(n, c.left)
 	c.left -= carried

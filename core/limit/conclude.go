@@ -1,0 +1,205 @@
+package limit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/script"
+)
+
+// A marker in Redis makes repetitions of a conclusion change nothing. It lives for
+// markerLives. So a call is repeated for repeated at most, after the first one that may
+// have run.
+const (
+	markerLives = 10 * time.Minute
+	repeated    = markerLives / 2
+)
+
+// conclusion is how a decision ends. A grant without a conclusion is unspent. A grant is
+// being concluded until its conclusion has succeeded or was dropped; then it is spent.
+type conclusion struct {
+	grant  *grant
+	how    ending
+	actual int64  // what the decision should have taken; 0 if it is given back
+	token  string // names the marker
+	stage  atomic.Uint32
+
+	asking     chan struct{} // full during a call to Redis; guards the fields below
+	until      time.Time     // when repetitions end; zero as long as no call may have run
+	background bool          // whether the conclusion is repeated in the background
+	last       error         // of the last call
+}
+
+// ending is what concludes a grant.
+type ending uint8
+
+// These are the endings.
+const (
+	settles ending = iota
+	refunds
+	returns // gives back the rest of prepaid permits
+)
+
+// These are the stages of a conclusion.
+const (
+	concluding uint32 = iota
+	concluded
+	dropped
+)
+
+// held reports whether a decision is unspent or being concluded. Its estimates are kept
+// until then.
+func (g *grant) held() bool {
+	c := g.conclusion.Load()
+	return c == nil || c.stage.Load() == concluding
+}
+
+// conclude begins the conclusion of a grant. A grant has one. While it is being concluded,
+// every later call gets that conclusion, unless it is of another kind.
+func (g *grant) conclude(how ending, actual int64) (*conclusion, error) {
+	c := &conclusion{grant: g, how: how, actual: actual}
+	if g.open || g.local { // in process, where nothing can fail
+		c.stage.Store(concluded)
+	} else {
+		c.token, c.asking = cmp.Or(g.token, token.New()), make(chan struct{}, 1)
+	}
+	if g.conclusion.CompareAndSwap(nil, c) {
+		return c, nil
+	}
+	c = g.conclusion.Load()
+	if c.how != how || c.stage.Load() != concluding {
+		return nil, c.refusal(how)
+	}
+	return c, nil
+}
+
+// refusal says why a grant cannot be concluded, or not once more.
+func (c *conclusion) refusal(how ending) error {
+	why := "it was settled before"
+	switch stage := c.stage.Load(); {
+	case stage == dropped:
+		why = fmt.Sprintf("it was tried for %v without an answer", repeated)
+	case c.how == settles && stage == concluding:
+		why = "it is being settled"
+	case c.how != settles && stage == concluding:
+		why = "it is being given back"
+	case c.how != settles:
+		why = "it was given back before"
+	}
+	if how == settles {
+		return unsettled(why)
+	}
+	return refuse(why)
+}
+
+// finish asks Redis to conclude. If Redis does not confirm it, finish goes on in the
+// background.
+func (c *conclusion) finish(ctx context.Context) (Settlement, error) {
+	ctx = context.WithoutCancel(ctx)
+	c.asking <- struct{}{}
+	defer func() { <-c.asking }()
+	if c.stage.Load() != concluding || c.expired() {
+		return Settlement{}, c.refusal(c.how)
+	}
+	l, began := c.grant.of, time.Now()
+	for pause := time.Millisecond; ; pause *= 2 {
+		s, err := c.ask(ctx, settleScript)
+		switch {
+		case err == nil, errors.Is(err, ErrRefund):
+			return s, err
+		case errors.Is(err, script.ErrMaybeExecuted) && time.Since(began)+pause < l.opts.Budget && ask.Pause(ctx, pause):
+			continue
+		case c.background:
+		case l.late.Full():
+			return s, c.drop(err)
+		default:
+			c.background = true
+			dropped := undo.Dropped(ctx)
+			l.late.Keep(time.Now(), math.MaxInt64, func() undo.Result { return c.again(dropped) })
+		}
+		return s, err
+	}
+}
+
+// again makes one attempt in the background.
+func (c *conclusion) again(dropped func(error)) undo.Result {
+	c.asking <- struct{}{}
+	defer func() { <-c.asking }()
+	if c.stage.Load() != concluding {
+		return undo.Done
+	}
+	if c.expired() {
+		if err := c.drop(c.last); dropped != nil {
+			go dropped(err)
+		}
+		return undo.Done
+	}
+	_, err := c.ask(context.Background(), concludeScript)
+	if err != nil && !errors.Is(err, ErrRefund) {
+		return undo.Unanswered
+	}
+	c.grant.of.count.late.Add(1)
+	return undo.Done
+}
+
+// expired reports whether the marker of an earlier call may end soon.
+func (c *conclusion) expired() bool { return !c.until.IsZero() && time.Now().After(c.until) }
+
+// ask asks Redis once.
+func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, error) {
+	g := c.grant
+	if longest, _ := g.of.longest(g); c.how != settles && time.Since(g.answered) >= longest {
+		c.over(concluded)
+		return Settlement{}, errTooLate
+	}
+	began := time.Now()
+	s, changed, untouched, err := g.of.remote.conclude(ctx, sc, c)
+	switch {
+	case err != nil:
+		c.last = err
+		if !untouched && c.until.IsZero() {
+			c.until = began.Add(repeated)
+		}
+	case c.how != settles && !changed:
+		c.over(concluded)
+		g.of.changed(g.subject)
+		err = errNothingLeft
+	default:
+		c.succeeded(s)
+	}
+	return s, err
+}
+
+// succeeded notes that Redis, or the state in process, has changed.
+func (c *conclusion) succeeded(s Settlement) {
+	c.over(concluded)
+	g := c.grant
+	g.of.changed(g.subject)
+	switch c.how {
+	case settles:
+		g.of.count.settled.Add(1)
+		g.of.count.forgiven.Add(s.Forgiven)
+	case refunds:
+		g.of.count.refunded.Add(1)
+	case returns: // no decision was given back
+	}
+}
+
+// over notes that the grant is spent.
+func (c *conclusion) over(stage uint32) { c.stage.Store(stage) }
+
+// drop gives the conclusion up.
+func (c *conclusion) drop(err error) error {
+	c.over(dropped)
+	g := c.grant
+	g.of.count.dropped.Add(1)
+	return &DroppedError{Subject: g.subject, Taken: g.cost, Actual: c.actual, Err: err}
+}
