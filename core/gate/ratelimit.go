@@ -54,8 +54,10 @@ type RateLimitOptions struct {
 	// ends, unless the handler flushed all of it. So a request in flight counts until its
 	// outcome is known.
 	//
-	// Count costs a second round trip, which does not end when the client goes away. It
-	// also costs a copy of the request, except on Fiber.
+	// Count costs a second round trip, which does not end when the client goes away. If
+	// Redis does not confirm the refund, it goes on in the background, as
+	// [limit.Limiter.Refund] says. Count also costs a copy of the request, except on
+	// Fiber.
 	//
 	// Some outcomes count without a call of Count:
 	//
@@ -88,8 +90,9 @@ type RateLimitOptions struct {
 	// delivered, and never 0. If a gate further in refuses the request ([Reply.Refused]),
 	// nothing was used: return 0.
 	//
-	// OnError is told of an error, unless the handler has settled the decision itself.
-	// With InContext the handler finds the decision.
+	// If Redis does not confirm it, Settle goes on in the background, as
+	// [limit.Decision.Settle] says. OnError is told if it is given up. With InContext the
+	// handler finds the decision, and may settle it itself.
 	//
 	// Settle costs a second round trip and a copy of the request.
 	Settle func(Request, *Reply) int64
@@ -114,9 +117,11 @@ type RateLimitOptions struct {
 	//     Choose or Policies returned an error that is not a refusal, or the wiring is
 	//     wrong ([ErrWiring]), or Redis did not answer in time,
 	//   - each decision that was made without Redis, once for each request,
-	//   - permits that could not be given back or settled. The handler has run by then,
-	//     and the Request has only its context, method, host, path, query, route and
-	//     peer.
+	//   - a settlement or a refund that was given up, after five minutes or more in the
+	//     background. The error is a [*limit.DroppedError], which says what should have
+	//     been charged. OnError then runs on a goroutine of its own. The request has ended
+	//     by then, and the Request has only its context, method, host, path, query, route
+	//     and peer.
 	//
 	// OnError is not told of a client that went away.
 	OnError func(Request, error)
@@ -138,9 +143,9 @@ type RateLimitOptions struct {
 // To charge several limits of one subject all together or not at all, make them the
 // policies of one limiter. For limits of different subjects use [RateLimits].
 //
-// Only Count and Settle give permits back, and at most once for each decision. A refund
-// that fails is not repeated: OnError is told, and the permits stay taken. A refund that
-// comes after the permits became free by themselves changes nothing.
+// Only Count and Settle give permits back, and once for each decision. If Redis does not
+// confirm that, they go on in the background. A refund that comes after the permits became
+// free by themselves changes nothing.
 //
 // RateLimit panics at wiring on
 //

@@ -19,7 +19,8 @@ import (
 //
 // The gate that denies makes the answer. If several deny, the one with the longest wait
 // makes it. An error of Redis is answered by the first of the gates that are not left
-// out. If permits could not be given back, OnError of the gate that denies is told.
+// out. If permits could not be given back at once, OnError of the gate that denies is
+// told, and they are given back in the background.
 //
 // An admitted request has one list of each IETF field, with the policies of all gates, so
 // give the policies different names. The older fields are those of the limit that binds,

@@ -32,8 +32,9 @@ type Joint struct {
 	// denial with the longest wait. Otherwise it is the decision that admits the fewest
 	// further requests of this kind.
 	Binds int
-	// Kept says why permits that were granted beside a denial may still be taken: they
-	// could not be given back. It is nil if there are none. Its text may name keys.
+	// Kept says why permits that were granted beside a denial may still be taken: Redis
+	// did not confirm their refund, which goes on in the background. It is nil if there
+	// are none. Its text may name keys.
 	Kept error
 }
 

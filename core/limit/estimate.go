@@ -32,8 +32,8 @@ type leased struct {
 // already, this one replaces it.
 //
 // This process renews a lease three times in its length. It stops when [Decision.Settle]
-// or [Limiter.Refund] was called, or when nothing refers to the Decision and its copies
-// any more. So settle every decision that was granted, even if its cost was exactly the
+// or [Limiter.Refund] has succeeded, or when nothing refers to the Decision and its copies
+// any more; a call that goes on in the background refers to it. So settle every decision that was granted, even if its cost was exactly the
 // estimate. A lease therefore ends only after a crash, or if Redis cannot be asked for as
 // long as the lease lasts.
 //

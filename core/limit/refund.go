@@ -21,13 +21,14 @@ import (
 // A nil error means that the permits were given back, or that none had been taken:
 // because the cost was 0, because FailOpen decided, or because every policy was a shadow
 // policy that would have denied. [ErrRefund] means that there is nothing to give back;
-// its text says why. Other errors are ctx.Err() and, from Redis, a [*script.Error].
-// Refund does not make a call again. After [script.ErrNotExecuted] you may call Refund
-// again. After any other error of Redis the permits may stay taken. A decision that was
+// its text says why. Any other error says that Redis did not confirm the refund. It then
+// goes on in the background, as [Decision.Settle] says, until its ResetAfter has passed.
+// Refund uses only the values of ctx and does not end early with it. A decision that was
 // made in process, by NewLocal or FailLocal, is given back in process.
 //
 // It costs one round trip, and one more the first time or if the clock of Redis must be
-// read again; each takes up to the Budget. A permit that was charged ahead ([Prepaid]) is
+// read again; each takes up to the Budget. In Redis it leaves a marker for ten minutes. A
+// permit that was charged ahead ([Prepaid]) is
 // given back in process, at no cost, until its Term or its window ends.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	misuse.Context(ctx)

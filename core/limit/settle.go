@@ -43,11 +43,23 @@ type Settlement struct {
 // changed. A [SlidingLog] cannot be settled, because it promises never to hold more than
 // its limit; put it into PerRequest.
 //
-// The error is [ErrSettle] if there is nothing to settle, ctx.Err(), or a
-// [*script.Error]. After an error of Redis, call Settle again within five minutes of the
-// first call: a marker in Redis prevents a second charge. Settle costs one round trip,
-// and one more the first time a difference is given back. If the reply of a call is lost,
-// Settle makes it again, for up to four times the Budget.
+// Settle uses only the values of ctx and does not end early with it. The error is
+// [ErrSettle] if there is nothing to settle. It is a [*script.Error] if Redis did not
+// confirm the call within about twice the Budget. Settle then goes on in the background,
+// through an open breaker, and keeps the lease of the estimate meanwhile:
+//
+//   - It repeats the call for five minutes after the first one that may have run. A
+//     marker in Redis, which lives for ten minutes, prevents a second charge. As long as
+//     no call can have run, it is repeated for as long as Redis is away.
+//   - Then it is given up. With 100,000 others in the background it is given up at once,
+//     and the error is a [*DroppedError]. [Stats] counts both.
+//   - store.Drain waits for it.
+//
+// You need not call Settle again. A second call asks Redis once more for what the first
+// one asked for.
+//
+// Settle costs one round trip. It costs one more the first time a difference is given
+// back, and if nothing of the difference is left.
 func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error) {
 	misuse.Context(ctx)
 	switch {
