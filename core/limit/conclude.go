@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -138,7 +139,7 @@ func (c *conclusion) again(dropped func(error)) undo.Result {
 	}
 	if c.expired() {
 		if err := c.drop(c.last); dropped != nil {
-			go dropped(err)
+			background.Go(func() { dropped(err) })
 		}
 		return undo.Done
 	}
