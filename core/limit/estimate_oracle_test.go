@@ -161,7 +161,6 @@ func TestEstimatesEqualModel(t *testing.T) {
 						at = rng.IntN(len(all))
 						one = all[at]
 					}
-					clock := []any{integer(one.at), integer(one.at), "0"}
 					what := rng.IntN(8)
 					switch {
 					case what < 4 || len(all) == 0:
@@ -187,26 +186,13 @@ func TestEstimatesEqualModel(t *testing.T) {
 						if what == 5 {
 							actual, c.actual, c.how = 0, 0, refunds
 						}
-						keys, args := l.remote.toConclude(c)
 						if !slices.ContainsFunc(model.lasted, func(e leasedEstimate) bool { return e.token == one.d.grant.token }) && l.now.Before(one.until) {
 							seen["settled late"]++
 							if !model.until.Equal(one.until) || !l.now.Before(model.until) {
 								seen["emptied"]++
 							}
 						}
-						for range 2 { // as if the first reply was lost
-							result, err := l.remote.runAt(t.Context(), settleScript, "", keys, args(clock)...)
-							if err != nil {
-								t.Fatal(err)
-							}
-							if now, is := outside(result.numbers); is {
-								l.seen(now)
-								keys, args = l.remote.toConclude(c)
-								if _, err = l.remote.runAt(t.Context(), settleScript, "", keys, args(clock)...); err != nil {
-									t.Fatal(err)
-								}
-							}
-						}
+						concludesTwice(t, l, c, []any{integer(one.at), integer(one.at), "0"})
 						model.settle(l.now, one.d.grant.token, one.d.grant.cost, actual, one.until)
 					case what == 6: // crashed
 						all = slices.Delete(all, at, at+1)
@@ -240,5 +226,24 @@ func TestEstimatesEqualModel(t *testing.T) {
 				t.Errorf("got %v, want some estimates that were taken back, some that were settled after that, and some whose window was emptied", seen)
 			}
 		})
+	}
+}
+
+// concludesTwice concludes as if the first reply was lost.
+func concludesTwice(t *testing.T, l *clocked, c *conclusion, clock []any) {
+	t.Helper()
+	for range 2 {
+		keys, args := l.remote.toConclude(c)
+		result, err := l.remote.runAt(t.Context(), settleScript, "", keys, args(clock)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now, is := outside(result.numbers); is {
+			l.seen(now)
+			keys, args = l.remote.toConclude(c)
+			if _, err = l.remote.runAt(t.Context(), settleScript, "", keys, args(clock)...); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
