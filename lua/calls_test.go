@@ -112,7 +112,7 @@ var calls = map[string][]scripttest.Call{
 		{Keys: []string{leased[0], "{ann}:back", leased[1]}, Args: []any{0, 1, 9e15, 1, 1, 60_000, "d", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
 		on([]string{all[4], "{ann}:gone"}, 0, 1, 9e15, 1, 1, 60_000, "", "log", 3, 9e15, 1, 120_000, 1000, 3, 1, 1, 0),
 	},
-	"limit_renew.lua": {{Keys: leased[1:], Args: []any{60_000, "d:1"}, Prepare: estimate}, {Keys: leased[1:], Args: []any{60_000, "gone:1"}, Prepare: estimate}},
+	"limit_renew.lua": {{Keys: leased[1:], Args: []any{60_000, "d:1"}, Prepare: estimate}, {Keys: leased[1:], Args: []any{60_000, "gone:1", "d:1"}, Prepare: estimate}},
 	"limit_reset.lua": {on(all)},
 	"inflight_acquire.lua": {on(one, "a", 2, 30_000_000, 60_000, "", ""), on(one, "b", 2, 30_000_000, 60_000, "lost", "a"),
 		on(one, "c", 3, 30_000_000, 60_000, "lost", "gone"), on(one, "d", 3, 30_000_000, 60_000, "", "")},

@@ -1,23 +1,29 @@
--- Renews the leases of a decision's estimates. limit_set.lua describes estimates.
+-- Renews the leases of estimates. limit_set.lua describes estimates.
 --
--- KEYS[i]  a window's estimates
--- ARGV[2 * i - 1]  how long the lease lasts from now, in milliseconds
--- ARGV[2 * i]  the estimate, token:cost
--- returns  how many are still there
--- effects  ZADD of those, and PEXPIRE if a time to live is missing
+-- KEYS[1]  a window's estimates
+-- ARGV[1]  how long a lease lasts from now, in milliseconds
+-- ARGV[i]  from the second on: estimates, token:cost, at most 64
+-- returns  for each estimate 1, or 0 if it is not there any more
+-- effects  ZADD of those that are there, and PEXPIRE if a time to live is missing
+local key, lease = KEYS[1], ARGV[1] + 0
+
 local call = redis.call
 local clock = call('TIME')
-local now = clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000
-local there = 0
-for i = 1, #KEYS do
-  local key, lease, estimate = KEYS[i], ARGV[2 * i - 1] + 0, ARGV[2 * i]
-  if call('ZSCORE', key, estimate) then
-    local ends = now + lease
-    call('ZADD', key, ends, estimate)
-    if call('PTTL', key) == -1 then
-      call('PEXPIRE', key, lease)
-    end
-    there = there + 1
+local ends = clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 + lease
+local there, all = {}, {}
+for i = 2, #ARGV do
+  local estimate = ARGV[i]
+  there[i - 1], all[2 * i - 3], all[2 * i - 2] = 1, ends, estimate
+end
+local renewed = call('ZADD', key, 'XX', 'CH', unpack(all))
+if renewed < #there then -- some are gone, or end in this millisecond anyway
+  renewed = 0
+  for i = 1, #there do
+    there[i] = call('ZSCORE', key, all[2 * i]) and 1 or 0
+    renewed = renewed + there[i]
   end
+end
+if renewed > 0 and call('PTTL', key) == -1 then
+  call('PEXPIRE', key, lease)
 end
 return there

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"context"
 	"time"
 
 	"github.com/neap-go/neap/core/script"
@@ -12,6 +13,9 @@ import (
 type asker struct {
 	*script.Runner
 
+	// keeper renews leases. It has another budget than decisions, and therefore a queue of
+	// its own: renewals can wait, and must not make decisions wait.
+	keeper *script.Runner
 	store  *store.Store
 	budget time.Duration
 	clocks *serverClocks
@@ -22,13 +26,27 @@ func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &asker{Runner: runner, store: st, budget: budget, clocks: new(serverClocks)}, nil
+	keeper, err := script.NewRunner(st, &script.Options{Budget: max(budget+time.Millisecond, script.DefaultBudget)})
+	if err != nil {
+		return nil, err
+	}
+	return &asker{Runner: runner, keeper: keeper, store: st, budget: budget, clocks: new(serverClocks)}, nil
 }
 
-// keeper returns what renews leases. It has another budget than decisions, and therefore a
-// queue of its own: renewals can wait, and must not make decisions wait.
-func (a *asker) keeper() (*script.Runner, error) {
-	return script.NewRunner(a.store, &script.Options{Budget: max(a.budget+time.Millisecond, script.DefaultBudget)})
+// renewTogether renews leases of one key that a script keeps, and reports which are there.
+func renewTogether(a *asker, s *script.Script, key string, args []any, many int) (there []bool, err error) {
+	reply, err := a.keeper.Run(context.Background(), s, []string{key}, args...)
+	if err != nil {
+		return nil, err
+	}
+	numbers, ok := wholeNumbers(reply, many)
+	if !ok {
+		return nil, &script.Error{Script: s.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	for _, one := range numbers {
+		there = append(there, one == 1)
+	}
+	return there, nil
 }
 
 // open reports whether the breaker holds calls back.

@@ -76,9 +76,7 @@ func NewConcurrency(rdb script.Client, name string, limit int64, opts *Concurren
 	if err != nil {
 		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
 	}
-	if c.lease, err = newLeases(at, limit, c.opts.Lease); err != nil {
-		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
-	}
+	c.lease = newLeases(at, limit, c.opts.Lease)
 	store.Register(st, c, (*Concurrency).gauge)
 	return c, nil
 }

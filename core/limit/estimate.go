@@ -1,14 +1,12 @@
 package limit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 	"weak"
 
-	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/token"
@@ -103,45 +101,62 @@ func (r *remote) estimatesOf(of rule, subject string) string {
 // estimate returns the name under which a decision's cost is stored among the estimates.
 func (g *grant) estimate() string { return fmt.Sprintf("%s:%d", g.token, g.cost) }
 
+// estimate is a decision's cost under one policy, as the wheel of leases has it. It does not
+// keep the decision alive.
+type estimate struct {
+	lease.Member
+
+	of   weak.Pointer[grant]
+	name string
+}
+
 // keep renews the estimates of a decision until it is spent or nothing refers to it. A
 // conclusion in the background refers to it.
 func (r *remote) keep(l *Limiter, g *grant) {
-	var keys []string
-	var args []any
-	shortest := maxLease
 	for i, rule := range l.rules {
-		if id := rule.id(); hasLease(rule) && g.cost > 0 && !g.peek && !g.denied && !g.readings[i].refused() {
-			keys = append(keys, r.estimatesOf(rule, g.subject))
-			args = append(args, integer(id.lease.Milliseconds()), g.estimate())
-			shortest = min(shortest, id.lease)
+		if length := rule.id().lease; hasLease(rule) && g.cost > 0 && !g.peek && !g.denied && !g.readings[i].refused() {
+			e := &estimate{of: weak.Make(g), name: g.estimate()}
+			e.Of = e
+			by := estimates{r, integer(length.Milliseconds())}
+			now := time.Now()
+			r.store.Leases().Add(&e.Member, by, r.estimatesOf(rule, g.subject), length, now.Add(lease.Pause(length, true)), now.Add(length))
 		}
-	}
-	if len(keys) > 0 {
-		own := weak.Make(g)
-		renewal{r, keys, args, shortest, func() bool { g := own.Value(); return g != nil && g.held() }}.after(lease.Pause(shortest, true))
 	}
 }
 
-// renewal renews estimates while they are held.
-type renewal struct {
-	at    *remote
-	keys  []string
-	args  []any
-	lease time.Duration
-	held  func() bool
+// estimates renews estimates with leases of one length.
+type estimates struct {
+	at     *remote
+	length any
 }
 
-func (n renewal) after(pause time.Duration) {
-	background.AfterFunc(pause, func() {
-		if !n.held() {
-			return
+// Renew makes it a [lease.Renewer].
+func (by estimates) Renew(key string, all []*lease.Member) []lease.Result {
+	results := make([]lease.Result, len(all))
+	args := append(make([]any, 0, 1+len(all)), by.length)
+	var at []int
+	for i, m := range all {
+		e := m.Of.(*estimate)
+		if g := e.of.Value(); g == nil || !g.held() {
+			results[i] = lease.Over
+			continue
 		}
-		err := background.Try(func() error {
-			_, err := n.at.Run(context.Background(), renewEstimatesScript, n.keys, n.args...)
-			return err
-		})
-		n.after(lease.Pause(n.lease, err == nil))
-	})
+		args, at = append(args, e.name), append(at, i)
+	}
+	if len(at) == 0 {
+		return results
+	}
+	there, err := renewTogether(by.at.asker, renewEstimatesScript, key, args, len(at))
+	for i, to := range at {
+		switch {
+		case err != nil:
+		case there[i]:
+			results[to] = lease.Renewed
+		default: // it was taken back
+			results[to] = lease.Over
+		}
+	}
+	return results
 }
 
 // newToken returns a name for the estimates of a decision, or "" if no policy has a

@@ -204,8 +204,9 @@ func TestEstimatesEqualModel(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						if there := model.renew(l.now, one.d.grant.token); there != (reply == int64(1)) {
-							t.Fatalf("a renewal: got %v estimates, want %t", reply, there)
+						numbers, ok := wholeNumbers(reply, 1)
+						if there := model.renew(l.now, one.d.grant.token); !ok || there != (numbers[0] == 1) {
+							t.Fatalf("a renewal: got %v, want %t", reply, there)
 						}
 					}
 					d, err := l.TakeN(t.Context(), "s", 0)

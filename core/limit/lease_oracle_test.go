@@ -129,7 +129,7 @@ func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 
 func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Duration) *leases {
 	t.Helper()
-	return must(newLeases(must(newAsker(storetest.At(t, rdb, "neap"), 10*time.Second))(t), limit, lease))(t)
+	return newLeases(must(newAsker(storetest.At(t, rdb, "neap"), 10*time.Second))(t), limit, lease)
 }
 
 // step is one random call of a script, and what it answered.
@@ -162,7 +162,7 @@ func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string, kinds int) 
 			s.held = append(s.held, name(i))
 			slots = append(slots, &Slot{token: name(i)})
 		}
-		s.name, s.there = "renew", must(l.renew(t.Context(), key, slots))(t)
+		s.name, s.there = "renew", must(l.renew(key, slots))(t)
 	case 6, 7:
 		call("release", releaseScript, s.token)
 	case 8:

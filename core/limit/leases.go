@@ -22,20 +22,18 @@ var (
 type leases struct {
 	*asker
 
-	keeper                *script.Runner // renews
 	wheel                 *lease.Wheel
 	limit, lease, longest any
 }
 
-func newLeases(at *asker, limit int64, length time.Duration) (*leases, error) {
-	keeper, err := at.keeper()
+func newLeases(at *asker, limit int64, length time.Duration) *leases {
 	return &leases{
-		asker: at, keeper: keeper, wheel: at.store.Leases(),
+		asker: at, wheel: at.store.Leases(),
 		limit: integer(limit),
 		lease: integer(length.Microseconds()),
 		// The set outlives its last lease, which ends between two milliseconds.
 		longest: integer(length.Milliseconds() + 1),
-	}, err
+	}
 }
 
 // witnesses are the tokens of two slots that the caller holds. Both are empty if it holds
@@ -79,23 +77,12 @@ func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (
 }
 
 // renew renews slots of one key, each of which Redis has or not.
-func (l *leases) renew(ctx context.Context, key string, slots []*Slot) (there []bool, err error) {
+func (l *leases) renew(key string, slots []*Slot) (there []bool, err error) {
 	args := append(make([]any, 0, 2+len(slots)), l.lease, l.longest)
 	for _, s := range slots {
 		args = append(args, s.token)
 	}
-	reply, err := l.keeper.Run(ctx, renewScript, []string{key}, args...)
-	if err != nil {
-		return nil, err
-	}
-	numbers, ok := wholeNumbers(reply, len(slots))
-	if !ok {
-		return nil, &script.Error{Script: renewScript.Name(), Class: script.ErrFailed, Err: errReply}
-	}
-	for _, one := range numbers {
-		there = append(there, one == 1)
-	}
-	return there, nil
+	return renewTogether(l.asker, renewScript, key, args, len(slots))
 }
 
 // wholeNumbers returns a reply of that many whole numbers.

@@ -63,7 +63,7 @@ func (c *Concurrency) giveBack(ctx context.Context, key, token string, in ask.Do
 // Renew renews slots of one subject, as a [lease.Renewer]. A renewal extends only a lease
 // that exists, so a renewal that arrives after a Release changes nothing. If a lease is
 // missing, Renew takes the slot again under the same token.
-func (c *Concurrency) Renew(all []*lease.Member) []lease.Result {
+func (c *Concurrency) Renew(key string, all []*lease.Member) []lease.Result {
 	results := make([]lease.Result, len(all))
 	var counted []*Slot
 	var at []int
@@ -81,7 +81,7 @@ func (c *Concurrency) Renew(all []*lease.Member) []lease.Result {
 	if len(counted) == 0 {
 		return results
 	}
-	there, err := c.lease.renew(context.Background(), counted[0].key, counted)
+	there, err := c.lease.renew(key, counted)
 	for i, s := range counted {
 		switch {
 		case err != nil:

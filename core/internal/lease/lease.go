@@ -215,7 +215,7 @@ func (l *Lease) lapse() time.Time {
 }
 
 // Renew makes it a [Renewer] of itself.
-func (l *Lease) Renew([]*Member) []Result {
+func (l *Lease) Renew(string, []*Member) []Result {
 	err := l.Err()
 	if err == nil && l.Extend(context.Background(), l.terms.Lease) == nil {
 		return []Result{Renewed}

@@ -47,7 +47,7 @@ type lane struct {
 // Renewer renews leases.
 type Renewer interface {
 	// Renew renews leases of one key by one call, and returns a result for each.
-	Renew(all []*Member) []Result
+	Renew(key string, all []*Member) []Result
 }
 
 // Result is how the renewal of a lease ended.
@@ -275,7 +275,7 @@ func (w *Wheel) renewDue(l *lane) {
 		began := time.Now()
 		results := make([]Result, len(all)) // if the renewer does not return
 		_ = background.Try(func() error {
-			copy(results, g.by.Renew(all))
+			copy(results, g.by.Renew(g.key, all))
 			return nil
 		})
 		w.settle(l, g, all, results, began)

@@ -22,7 +22,7 @@ type renewer struct {
 	answer func(of int) Result
 }
 
-func (r *renewer) Renew(all []*Member) []Result {
+func (r *renewer) Renew(_ string, all []*Member) []Result {
 	r.mu.Lock()
 	var one []int
 	results := make([]Result, 0, len(all))
