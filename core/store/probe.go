@@ -28,6 +28,9 @@ func (b *breaker) ask(key string, d time.Duration) queue.Result {
 	select {
 	case err := <-done:
 		stamp(err, cmd)
+		if isPanic(err) { // it must not be asked again without a pause
+			return queue.Unanswered
+		}
 		return b.resultOf(cmd)
 	case <-ctx.Done():
 		return queue.Unanswered
