@@ -110,24 +110,22 @@ func (c *conclusion) finish(ctx context.Context) (Settlement, error) {
 	if c.stage.Load() != concluding || c.expired() {
 		return Settlement{}, c.refusal(c.how)
 	}
-	l, began := c.grant.of, time.Now()
-	for pause := time.Millisecond; ; pause *= 2 {
-		s, err := c.ask(ctx, settleScript)
-		switch {
-		case err == nil, errors.Is(err, ErrRefund):
-			return s, err
-		case errors.Is(err, script.ErrMaybeExecuted) && time.Since(began)+pause < l.opts.Budget && ask.Pause(ctx, pause):
-			continue
-		case c.background:
-		case l.late.Full():
-			return s, c.drop(err)
-		default:
-			c.background = true
-			dropped := undo.Dropped(ctx)
-			l.late.Keep(time.Now(), math.MaxInt64, func() undo.Result { return c.again(dropped) })
-		}
-		return s, err
+	l := c.grant.of
+	var s Settlement
+	err := ask.Repeat(ctx, time.Now(), l.opts.Budget, func() (err error) {
+		s, err = c.ask(ctx, settleScript)
+		return err
+	})
+	switch {
+	case err == nil, errors.Is(err, ErrRefund), c.background:
+	case l.late.Full():
+		return s, c.drop(err)
+	default:
+		c.background = true
+		dropped := undo.Dropped(ctx)
+		l.late.Keep(time.Now(), math.MaxInt64, func() undo.Result { return c.again(dropped) })
 	}
+	return s, err
 }
 
 // again makes one attempt in the background.
