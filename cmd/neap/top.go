@@ -128,7 +128,7 @@ func (t *top) Run(ctx context.Context, a *app) error {
 
 // allMissed is the error if no server was read. It names the servers if they differ.
 func allMissed(faults []error, all []missed) error {
-	var texts []string
+	texts := make([]string, 0, len(all))
 	for _, m := range all {
 		texts = append(texts, m.Server+": "+m.Why)
 	}

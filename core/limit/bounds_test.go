@@ -13,10 +13,17 @@ import (
 // now. Each is bounded by MaxLocal in every part of its key: subjects and policies.
 var bounded = map[string]struct {
 	opts Options
+	ban  bool // the policies have one
 	kept func(l *Limiter) (subjects []string)
 }{
 	"states in process": {kept: func(l *Limiter) (all []string) {
 		for _, key := range l.local.cells.Keys() {
+			all = append(all, key.subject)
+		}
+		return all
+	}},
+	"bans": {ban: true, kept: func(l *Limiter) (all []string) {
+		for _, key := range l.local.records.Keys() {
 			all = append(all, key.subject)
 		}
 		return all
@@ -80,7 +87,11 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 						request := fmt.Sprintf("GET /search?user=%04d&q=", subject) + strings.Repeat("x", 100)
 						requests = append(requests, request)
 						user := request[17:21]
-						one := must(l.With(FixedWindow{Limit: int64(plan + 1), Window: time.Hour}))(t)
+						var policy Policy = FixedWindow{Limit: int64(plan + 1), Window: time.Hour}
+						if c.ban {
+							policy = WithBan(policy, Ban{After: 1, Within: time.Hour, For: time.Hour})
+						}
+						one := must(l.With(policy))(t)
 						one.local.take(one, newGrant(user, 1, 1))
 						must(one.TakeN(t.Context(), user, int64(plan+1)))(t)
 						must(All(t.Context(), Ask{one, user, int64(plan + 1)}))(t)
