@@ -95,7 +95,7 @@ var nethttpBugs = []source{
 		{"a client that hangs up gets around a limit on failures",
 			" || a.ending.gaveUp(reply)", ""},
 		{"a client that goes away loses the refund of a success",
-			"context.WithoutCancel(a.ending.ctx)", "context.Context(a.ending.ctx)"},
+			"reply == nil || ", "reply == nil || a.ending.ctx.Err() != nil || "},
 	}},
 	{"core/gate/ratelimit.go", []bug{
 		{"the handler does not find the decision",
