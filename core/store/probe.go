@@ -47,12 +47,15 @@ func (b *breaker) probe(key string, budget time.Duration) {
 	}
 	background.Go(func() {
 		defer b.probing.Store(false)
-		r := b.ask(key, budget)
-		if r != queue.Ignored {
-			b.Note(r, 0)
-		}
-		if r == queue.Unsent {
+		switch b.ask(key, budget) {
+		case queue.Answered:
+			b.Note(queue.Answered, 0)
+		case queue.Unanswered:
+			b.Note(queue.Unsent, 0) // the probe leaves no call in doubt
+		case queue.Unsent:
+			b.Note(queue.Unsent, 0)
 			b.node.connect()
+		case queue.Ignored:
 		}
 	})
 }

@@ -71,10 +71,10 @@ type Server interface {
 	Send(b *Batch) Result
 	// Note reports the result of each batch, except Ignored. It also reports Unsent for
 	// each call that expired in the queue while the server did not answer, unless the call
-	// was short. It reports Unanswered with no calls for a probe without an answer during
-	// which no call was reported. A batch without an answer when the budgets of its calls have ended is
-	// noted as Unanswered, or as Unsent if nothing of it was written. If its answer still
-	// comes, it is noted as Answered too.
+	// was short; and Unsent with no calls for each probe without an answer during which no
+	// call was reported. A batch without an answer when the budgets of its calls have ended
+	// is noted as Unanswered, or as Unsent if nothing of it was written. If its answer
+	// still comes, it is noted as Answered too.
 	Note(r Result, calls int)
 	// Probe asks the server that has the key something that changes nothing. It waits for
 	// the answer for a budget and more.

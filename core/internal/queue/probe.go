@@ -37,7 +37,7 @@ func (q *Queue) probeUntilAnswered() {
 		}
 		q.mu.Unlock()
 		if r == Unanswered && alone { // all callers have left before their budgets ended
-			q.server.Note(Unanswered, 0)
+			q.server.Note(Unsent, 0) // the probe leaves no call in doubt
 		}
 		if r == Unanswered || r == Ignored {
 			time.Sleep(min(time.Duration(q.pace.budget/pauses), mostPause))
