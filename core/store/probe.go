@@ -28,9 +28,6 @@ func (b *breaker) ask(key string, d time.Duration) queue.Result {
 	select {
 	case err := <-done:
 		stamp(err, cmd)
-		if isPanic(err) { // it must not be asked again without a pause
-			return queue.Unanswered
-		}
 		return b.resultOf(cmd)
 	case <-ctx.Done():
 		return queue.Unanswered
@@ -50,6 +47,8 @@ func (b *breaker) probe(key string, budget time.Duration) {
 		switch b.ask(key, budget) {
 		case queue.Answered:
 			b.Note(queue.Answered, 0)
+		case queue.Unknown:
+			b.Note(queue.Unknown, 0)
 		case queue.Unanswered:
 			b.Note(queue.Unsent, 0) // the probe leaves no call in doubt
 		case queue.Unsent:
