@@ -147,7 +147,7 @@ func TestAfterAStallThoseThatEndFirstAreRenewedFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newTestWheel()
-		w.exact = true
+		w.exact, r.took = true, 50*time.Millisecond
 		now := time.Now()
 		var all []*Member
 		for i := range 1000 { // the later they are added, the sooner they end
@@ -155,7 +155,6 @@ func TestAfterAStallThoseThatEndFirstAreRenewedFirst(t *testing.T) {
 			w.Add(m, r, "a", ttl, now.Add(time.Second), now.Add(ttl-time.Duration(i)*time.Millisecond))
 			all = append(all, m)
 		}
-		r.took = 50 * time.Millisecond
 		time.Sleep(1900 * time.Millisecond)
 		r.mu.Lock()
 		var order []int
