@@ -60,10 +60,13 @@ func (c *Concurrency) giveBack(ctx context.Context, key, token string, in ask.Do
 	return err
 }
 
+// renewed is a Concurrency as the wheel of leases has it.
+type renewed struct{ *Concurrency }
+
 // Renew renews slots of one subject, as a [lease.Renewer]. A renewal extends only a lease
 // that exists, so a renewal that arrives after a Release changes nothing. If a lease is
 // missing, Renew takes the slot again under the same token.
-func (c *Concurrency) Renew(key string, all []*lease.Member) []lease.Result {
+func (c renewed) Renew(key string, all []*lease.Member) []lease.Result {
 	results := make([]lease.Result, len(all))
 	var counted []*Slot
 	var at []int

@@ -80,7 +80,7 @@ func (t *tally) append(s *Slot, token string, counted bool) {
 	h.slots = append(h.slots, s)
 	now, length := time.Now(), s.of.opts.Lease
 	s.member.Of = s
-	s.of.lease.wheel.Add(&s.member, s.of, s.key, length, now.Add(lease.Pause(length, counted)), now.Add(length))
+	s.of.lease.wheel.Add(&s.member, renewed{s.of}, s.key, length, now.Add(lease.Pause(length, counted)), now.Add(length))
 }
 
 // witnesses returns slots of a subject that Redis should have, if there are any, and the

@@ -41,7 +41,7 @@ var (
 	}
 	plain = []reflect.Type{
 		reflect.TypeFor[script.Error](), reflect.TypeFor[limit.Slot](), reflect.TypeFor[limit.Decision](), reflect.TypeFor[limit.Joint](),
-		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.FailMode](),
+		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.DroppedError](), reflect.TypeFor[limit.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.CalendarWindow](), reflect.TypeFor[limit.SlidingWindow](),
 		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](), reflect.TypeFor[gate.List](),
 		reflect.TypeFor[callback.EventError](), reflect.TypeFor[script.Merger](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
