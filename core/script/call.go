@@ -210,15 +210,20 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 			// old one. Merger.Deliver does the same for merged calls.
 			line = append([]any{"eval"}, line[1:]...)
 		case !call.pause(attempt):
-			if err := ended(ctx); err != nil {
-				return err
-			}
-			if call.isShort() && (call.gaveUp || isCrowded(err)) { // a caller with more time would have its turn
-				return context.DeadlineExceeded
-			}
-			return failure
+			return call.outOfTime(ctx, failure)
 		}
 	}
+}
+
+// outOfTime returns the error of a call that has no time for another attempt.
+func (c *call) outOfTime(ctx context.Context, failure *Error) error {
+	switch {
+	case ended(ctx) != nil:
+		return ended(ctx)
+	case c.isShort() && (c.gaveUp || isCrowded(failure)): // with more time, the call would have its turn
+		return context.DeadlineExceeded
+	}
+	return failure
 }
 
 // isNil reports whether Redis answered nil. If a sentinel answers nil, go-redis wraps
