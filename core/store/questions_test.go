@@ -103,17 +103,6 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 			joint, err := limit.All(ctx, limit.Ask{Limiter: l, Subject: key})
 			return joint.Decision(), err
 		}))
-		add("Settle, "+fail.String(), question{
-			prepare: func(ctx context.Context, key string) any {
-				d, _ := l.Take(ctx, key)
-				return d
-			},
-			ask: func(ctx context.Context, _ string, prepared any) error {
-				d := prepared.(limit.Decision)
-				s, err := d.Settle(ctx, 0)
-				return decided(s.After, err)
-			},
-		})
 		slots, err := limit.NewConcurrency(st, "n-"+fail.String(), 1, &limit.ConcurrencyOptions{Fail: fail, Lease: time.Hour})
 		noted(err)
 		add("slot, "+fail.String(), question{of: store.InFlight, ask: func(ctx context.Context, key string, _ any) error {

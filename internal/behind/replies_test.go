@@ -131,9 +131,9 @@ func TestARefusalAfterALostReply(t *testing.T) {
 	for name, prepare := range calls {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProxied(t)
-			here := p.side(t)
 			for _, refusal := range []string{"OOM command not allowed when used memory > 'maxmemory'.", "NOPERM User x has no permissions to run the 'evalsha' command"} {
+				p := newProxied(t) // of its own: what the last one left in the background must not take the lost reply
+				here := p.side(t)
 				c := prepare(t, here, p.there, "k"+refusal[:3])
 				p.Lose(redistest.EOF, 1, "evalsha", "eval")
 				p.ThenAnswer("-"+refusal, redistest.Before, ever, "evalsha", "eval")
