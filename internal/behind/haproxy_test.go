@@ -27,7 +27,7 @@ defaults
   mode tcp
   timeout connect 1s
   timeout client 1m
-  timeout server 500ms
+  timeout server 1s
 listen redis
   bind fd@3
   server redis SERVER
@@ -102,11 +102,15 @@ func TestHAProxy(t *testing.T) {
 		rdb := srv.Client(t, func(o *redis.Options) { o.Addr, o.ContextTimeoutEnabled = front, true })
 		all[name] = asked{prepare(t, open(rdb), there, name), rdb}
 	}
+	var pings sync.WaitGroup
 	for name, c := range all { // HAProxy has ended connections that were idle
-		if err := c.rdb.Ping(t.Context()).Err(); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		pings.Go(func() {
+			if err := c.rdb.Ping(t.Context()).Err(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
+	pings.Wait()
 	srv.Pause(t)
 	var doubted atomic.Int64
 	var asks sync.WaitGroup
@@ -125,7 +129,7 @@ func TestHAProxy(t *testing.T) {
 	for name, c := range all {
 		backWithin(t, c.call, name)
 	}
-	if n := doubted.Load(); n < int64(len(all))/2 {
-		t.Errorf("got %d of %d calls in doubt, want most of them", n, len(all))
+	if doubted.Load() == 0 {
+		t.Error("got no call in doubt, want some")
 	}
 }

@@ -90,29 +90,11 @@ var calls = map[string]func(t *testing.T, here, there *side, key string) call{
 	},
 	"refund": func(t *testing.T, here, there *side, key string) call {
 		d := take(t, here, key, 100)
-		return call{func(ctx context.Context) error { return here.limiter.Refund(ctx, d) }, func(ctx context.Context) string {
-			if is, err := there.limiter.Peek(ctx, key); err != nil || is.Remaining != 1000 && is.Remaining != 900 {
-				return fmt.Sprintf("%+v, %v, want 1000 or 900 remaining", is, err)
-			}
-			return ""
-		}}
+		return call{func(ctx context.Context) error { return here.limiter.Refund(ctx, d) }, remaining(there, key, 1000)}
 	},
 	"settle": func(t *testing.T, here, there *side, key string) call {
 		d := take(t, here, key, 100)
-		settle := func(ctx context.Context) error { _, err := d.Settle(ctx, 250); return err }
-		return call{func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			return settle(ctx)
-		}, func(ctx context.Context) string {
-			if err := settle(ctx); err != nil && !errors.Is(err, limit.ErrSettle) {
-				return err.Error()
-			}
-			if is, err := there.limiter.Peek(ctx, key); err != nil || is.Remaining != 750 {
-				return fmt.Sprintf("%+v, %v, want 750 remaining", is, err)
-			}
-			return ""
-		}}
+		return call{func(ctx context.Context) error { _, err := d.Settle(ctx, 250); return err }, remaining(there, key, 750)}
 	},
 	"slot that fails closed": func(_ *testing.T, here, there *side, key string) call { return slot(here.slots, there, key) },
 	"slot that fails open":   func(_ *testing.T, here, there *side, key string) call { return slot(here.openSlots, there, key) },
@@ -226,6 +208,15 @@ func take(t *testing.T, here *side, key string, cost int64) limit.Decision {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func remaining(there *side, key string, want int64) func(ctx context.Context) string {
+	return func(ctx context.Context) string {
+		if is, err := there.limiter.Peek(ctx, key); err != nil || is.Remaining != want {
+			return fmt.Sprintf("%d remaining, %v, want %d", is.Remaining, err, want)
+		}
+		return ""
+	}
 }
 
 func slot(c *limit.Concurrency, there *side, key string) call {
