@@ -25,7 +25,7 @@ func TestRequestsThatEndWhileRedisIsStopped(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	st := storetest.At(t, srv.Client(t), srv.Prefix(t))
-	month := limit.WithLease(limit.CalendarWindow{Limit: 100_000, Every: limit.Month}, 200*time.Millisecond)
+	month := limit.WithLease(limit.CalendarWindow{Limit: 100_000, Every: limit.Month, MaxDebt: 100_000}, 200*time.Millisecond)
 	limiter := func(budget time.Duration) *limit.Limiter {
 		l, err := limit.New(st, "tokens", []limit.Policy{month}, &limit.Options{Budget: budget, Fail: limit.FailClosed})
 		if err != nil {

@@ -39,23 +39,24 @@ const (
 	something = "requests"             // the name of a policy that is not settled
 )
 
-// concludable are the policies whose decisions are concluded, alone and together.
+// concludable are the policies whose decisions are concluded, alone and together. Those
+// on a lease may owe, since lapseAll takes all of a window for a moment.
 func concludable() map[string][]Policy {
 	month := 30 * 24 * time.Hour
 	all := map[string][]Policy{
 		"window":         {FixedWindow{Limit: plenty, Window: month}},
-		"window, lease":  {WithLease(FixedWindow{Limit: plenty, Window: month}, briefly)},
+		"window, lease":  {WithLease(FixedWindow{Limit: plenty, Window: month, MaxDebt: plenty}, briefly)},
 		"month":          {CalendarWindow{Limit: plenty, Every: Month}},
-		"month, lease":   {WithLease(CalendarWindow{Limit: plenty, Every: Month}, briefly)},
+		"month, lease":   {WithLease(CalendarWindow{Limit: plenty, Every: Month, MaxDebt: plenty}, briefly)},
 		"bucket":         {TokenBucket{Rate: 1, Per: time.Hour, Burst: plenty}},
 		"kept bucket":    {KeepOnChange(TokenBucket{Name: "kept-bucket", Rate: 1, Per: time.Hour, Burst: plenty})},
 		"sliding window": {SlidingWindow{Limit: plenty, Window: month}},
 	}
 	all["set"] = []Policy{
-		WithLease(FixedWindow{Name: "window", Limit: plenty, Window: month}, briefly),
+		WithLease(FixedWindow{Name: "window", Limit: plenty, Window: month, MaxDebt: plenty}, briefly),
 		TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: plenty},
 		PerRequest(SlidingLog{Name: something, Limit: plenty, Window: month}),
-		Shadow(WithLease(CalendarWindow{Name: "month", Limit: plenty, Every: Month}, briefly)),
+		Shadow(WithLease(CalendarWindow{Name: "month", Limit: plenty, Every: Month, MaxDebt: plenty}, briefly)),
 	}
 	return all
 }
