@@ -64,9 +64,11 @@ func TestACallersDeadlineIsNoFailureMode(t *testing.T) {
 					all.Go(func() {
 						for i := range each {
 							key := fmt.Sprint(name, i, caller/4)
-							prepared := q.prepare(t.Context(), key)
+							if err := q.prepare(t.Context(), key); err != nil {
+								t.Error(err)
+							}
 							ctx, cancel := context.WithTimeout(t.Context(), 3*trip*time.Duration(i)/each)
-							err := q.ask(ctx, key, prepared)
+							err := q.ask(ctx, key)
 							cancel()
 							_, is := errors.AsType[*script.Error](err)
 							switch {
@@ -114,10 +116,9 @@ func TestACallersDeadlineEndsItsCall(t *testing.T) {
 			var told recorded
 			st := storetest.Open(t, way.client(t, srv, cluster), store.Options{Prefix: prefix, Budget: time.Minute, Queue: way.mode, Logger: log.logger()})
 			all := questions(t, st, prefix)
-			prepared := map[string]any{}
 			for name, q := range all {
-				prepared[name] = q.prepare(t.Context(), name)
-				if err := q.ask(t.Context(), name+"?", q.prepare(t.Context(), name+"?")); err != nil { // so that there are connections
+				err := errors.Join(q.prepare(t.Context(), name), q.prepare(t.Context(), name+"?"))
+				if err := errors.Join(err, q.ask(t.Context(), name+"?")); err != nil { // so that there are connections
 					t.Fatalf("%s: got %v, want an answer", name, err)
 				}
 			}
@@ -134,7 +135,7 @@ func TestACallersDeadlineEndsItsCall(t *testing.T) {
 				asking.Go(func() {
 					ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 					defer cancel()
-					err := q.ask(ctx, name, prepared[name])
+					err := q.ask(ctx, name)
 					if _, is := errors.AsType[*script.Error](err); is || !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("%s: got %v, want the end of the caller's context", name, err)
 					}

@@ -60,10 +60,10 @@ var sendings = map[string]sending{
 
 // question is what a caller with little time asks for a key.
 type question struct {
-	of      store.Primitive                                           // whose event it is; "" if there is none
-	prepare func(ctx context.Context, key string) any                 // what the question needs; may be nil
-	ask     func(ctx context.Context, key string, prepared any) error // errDegraded if a failure mode decided
-	free    func(ctx context.Context, key string) bool                // nothing is left behind; may be nil
+	of      store.Primitive                             // whose event it is; "" if there is none
+	prepare func(ctx context.Context, key string) error // what the question needs; may be nil
+	ask     func(ctx context.Context, key string) error // errDegraded if a failure mode decided
+	free    func(ctx context.Context, key string) bool  // nothing is left behind; may be nil
 }
 
 var errDegraded = errors.New("a failure mode decided")
@@ -76,12 +76,14 @@ func decided(d limit.Decision, err error) error {
 }
 
 // questions are those of every primitive on the store. Each limit is used up by one take.
+// What concludes a grant, such as Release or Settle, is none: it does not end with its
+// caller's context.
 func questions(t *testing.T, st *store.Store, prefix string) map[string]question {
 	t.Helper()
 	all := map[string]question{}
 	add := func(name string, q question) {
 		if q.prepare == nil {
-			q.prepare = func(context.Context, string) any { return nil }
+			q.prepare = func(context.Context, string) error { return nil }
 		}
 		all[name] = q
 	}
@@ -90,7 +92,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 	for _, fail := range []limit.FailMode{limit.FailOpen, limit.FailLocal, limit.FailClosed} {
 		l := aLimitOf(t, st, 1, &limit.Options{Fail: fail})
 		ask := func(how func(ctx context.Context, key string) (limit.Decision, error)) question {
-			return question{of: store.Limit, ask: func(ctx context.Context, key string, _ any) error { return decided(how(ctx, key)) }}
+			return question{of: store.Limit, ask: func(ctx context.Context, key string) error { return decided(how(ctx, key)) }}
 		}
 		add("Take, "+fail.String(), ask(l.Take))
 		add("WaitFor, "+fail.String(), ask(func(ctx context.Context, key string) (limit.Decision, error) {
@@ -105,7 +107,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 		}))
 		slots, err := limit.NewConcurrency(st, "n-"+fail.String(), 1, &limit.ConcurrencyOptions{Fail: fail, Lease: time.Hour})
 		noted(err)
-		add("slot, "+fail.String(), question{of: store.InFlight, ask: func(ctx context.Context, key string, _ any) error {
+		add("slot, "+fail.String(), question{of: store.InFlight, ask: func(ctx context.Context, key string) error {
 			s, err := slots.Try(ctx, key)
 			if err != nil {
 				return err
@@ -116,7 +118,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 			n, err := slots.InFlight(ctx, key)
 			return err == nil && n == 0
 		}})
-		add("InFlight, "+fail.String(), question{ask: func(ctx context.Context, key string, _ any) error {
+		add("InFlight, "+fail.String(), question{ask: func(ctx context.Context, key string) error {
 			_, err := slots.InFlight(ctx, key)
 			return err
 		}})
@@ -128,7 +130,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 		return err == nil && !s.Held
 	}
 	for name, get := range map[string]func(context.Context, string) (*lock.Lock, error){"Try": locks.Try, "Acquire": locks.Acquire} {
-		add(name, question{of: store.Lock, free: unlocked, ask: func(ctx context.Context, key string, _ any) error {
+		add(name, question{of: store.Lock, free: unlocked, ask: func(ctx context.Context, key string) error {
 			held, err := get(ctx, key)
 			if err == nil {
 				_ = held.Release(ctx)
@@ -137,15 +139,15 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 		}})
 	}
 	idle := func(context.Context) error { return nil }
-	add("Lead", question{of: store.Lock, free: unlocked, ask: func(ctx context.Context, key string, _ any) error { return locks.Lead(ctx, key, idle) }})
-	add("Once", question{of: store.Lock, ask: func(ctx context.Context, key string, _ any) error {
+	add("Lead", question{of: store.Lock, free: unlocked, ask: func(ctx context.Context, key string) error { return locks.Lead(ctx, key, idle) }})
+	add("Once", question{of: store.Lock, ask: func(ctx context.Context, key string) error {
 		_, err := locks.Once(ctx, key, time.Now(), lock.Never, idle)
 		return err
 	}})
 	guard, err := idempotency.New(st, "n", &idempotency.Options{Lease: time.Hour})
 	noted(err)
 	for name, begin := range map[string]func(context.Context, string, string) (idempotency.Run, error){"Begin": guard.Begin, "Await": guard.Await} {
-		add(name, question{of: store.Guard, ask: func(ctx context.Context, key string, _ any) error {
+		add(name, question{of: store.Guard, ask: func(ctx context.Context, key string) error {
 			run, err := begin(ctx, key, "")
 			if err == nil {
 				_ = run.Claim.Abandon(ctx)
@@ -159,11 +161,11 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 	sale, err := stock.New(st, "n", &stock.Options{Lease: time.Hour})
 	noted(err)
 	var reserved atomic.Int64
-	open := func(ctx context.Context, key string) any {
+	open := func(ctx context.Context, key string) error {
 		_, err := sale.Open(ctx, key, 1, time.Now().Add(time.Hour))
 		return err
 	}
-	add("Reserve", question{of: store.Stock, prepare: open, ask: func(ctx context.Context, key string, _ any) error {
+	add("Reserve", question{of: store.Stock, prepare: open, ask: func(ctx context.Context, key string) error {
 		r, err := sale.Reserve(ctx, key, "buyer", fmt.Sprint(reserved.Add(1)), nil)
 		if err == nil {
 			_ = r.Cancel(ctx)
@@ -175,7 +177,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 	}})
 	runner := newRunner(t, st)
 	for name, s := range map[string]*script.Script{"a script": one, "a batched script": increment} {
-		add(name, question{ask: func(ctx context.Context, key string, _ any) error {
+		add(name, question{ask: func(ctx context.Context, key string) error {
 			_, err := runner.Run(ctx, s, []string{prefix + ":{" + key + "}"})
 			return err
 		}})
