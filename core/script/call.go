@@ -184,10 +184,10 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 			c.answer(cmd)
 			return nil
 		}
-		class, again, known := s.classify(err, cmd.Written())
-		failure := &Error{Script: s.name, Class: class, Err: s.place(err)}
-		if !known {
-			failure.Err = unknownReply{err}
+		judged := s.classify(err, cmd.Written())
+		failure := &Error{Script: s.name, Class: judged.class, Err: s.place(err)}
+		if judged.unknown {
+			failure.Err = unknownReplyError{err}
 		}
 		switch {
 		case ended(ctx) != nil:
@@ -196,10 +196,10 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 			return context.DeadlineExceeded
 		case errors.Is(err, errUnmerged):
 			call.alone = true
-		case !again:
+		case !judged.again:
 			switch {
 			case !isDeadline(err):
-			case class == ErrNotExecuted:
+			case judged.class == ErrNotExecuted:
 				failure.Err = errUnsent
 			default:
 				failure.Err = errBudget
@@ -330,8 +330,8 @@ func (c *command) Answered() (answered, unknown bool) {
 	if _, is := errors.AsType[redis.Error](err); !is || errors.Is(err, redis.Nil) {
 		return false, false
 	}
-	_, _, known := c.text.script.classify(err, c.Written())
-	return known, !known
+	unknown = c.text.script.classify(err, c.Written()).unknown
+	return !unknown, unknown
 }
 
 // NewProbe makes a command for the server that has a key. The server refuses the command

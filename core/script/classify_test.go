@@ -123,17 +123,16 @@ func TestRepliesAreToldApart(t *testing.T) {
 		"WRONGTYPE Operation against a key holding the wrong kind" + inside:                             {ErrFailed, false},
 		"ERR Error running script (call to f_4f0e): @user_script:3: @user_script: 3: -BUSYGROUP exists": {ErrFailed, false},
 	} {
-		class, again, known := returning.classify(reply(text), true)
-		if !errors.Is(class, want.class) || again != want.again || known != (class != ErrMaybeExecuted) {
-			t.Errorf("%q: got %v, again %v, known %v, want %v, %v", text, class, again, known, want.class, want.again)
+		written := returning.classify(reply(text), true)
+		if want := (verdict{want.class, want.again, want.class == ErrMaybeExecuted}); written != want {
+			t.Errorf("%q: got %+v, want %+v", text, written, want)
 		}
-		if known {
+		if !written.unknown {
 			continue
 		}
-		class, again, known = returning.classify(reply(text), false)
-		if !errors.Is(class, ErrNotExecuted) || !again || known {
-			t.Errorf("%q to a call that was not written: got %v, again %v, known %v, want %v, true, false",
-				text, class, again, known, ErrNotExecuted)
+		want := verdict{class: ErrNotExecuted, again: true, unknown: true}
+		if unwritten := returning.classify(reply(text), false); unwritten != want {
+			t.Errorf("%q to a call that was not written: got %+v, want %+v", text, unwritten, want)
 		}
 	}
 }
@@ -143,17 +142,16 @@ func TestErrorsAreToldApart(t *testing.T) {
 	for _, c := range []struct {
 		err     error
 		written bool
-		class   error
-		again   bool
+		want    verdict
 	}{
-		{io.EOF, true, ErrMaybeExecuted, false},
-		{io.EOF, false, ErrNotExecuted, true},
-		{redis.ErrPoolTimeout, false, ErrNotExecuted, true},
-		{redis.ErrClosed, false, ErrConfiguration, false},
-		{errors.New("redis: can't marshal struct {} (implement encoding.BinaryMarshaler)"), true, ErrConfiguration, false},
+		{io.EOF, true, verdict{class: ErrMaybeExecuted}},
+		{io.EOF, false, verdict{class: ErrNotExecuted, again: true}},
+		{redis.ErrPoolTimeout, false, verdict{class: ErrNotExecuted, again: true}},
+		{redis.ErrClosed, false, verdict{class: ErrConfiguration}},
+		{errors.New("redis: can't marshal struct {} (implement encoding.BinaryMarshaler)"), true, verdict{class: ErrConfiguration}},
 	} {
-		if class, again, _ := returning.classify(c.err, c.written); !errors.Is(class, c.class) || again != c.again {
-			t.Errorf("%v, written %v: got %v, again %v, want %v, %v", c.err, c.written, class, again, c.class, c.again)
+		if got := returning.classify(c.err, c.written); got != c.want {
+			t.Errorf("%v, written %v: got %+v, want %+v", c.err, c.written, got, c.want)
 		}
 	}
 }

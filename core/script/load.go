@@ -91,8 +91,7 @@ func within(ctx context.Context, name string, f func() error) error {
 		case is:
 			return err
 		}
-		class, _, _ := (*Script)(nil).classify(err, false)
-		return &Error{Script: name, Class: class, Err: err}
+		return &Error{Script: name, Class: (*Script)(nil).classify(err, false).class, Err: err}
 	case <-ctx.Done():
 		return ctx.Err()
 	}

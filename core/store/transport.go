@@ -155,7 +155,7 @@ func stamp(err error, all ...redis.Cmder) {
 // isPanic reports whether a hook or the client panicked. That says nothing about the
 // server.
 func isPanic(err error) bool {
-	_, is := errors.AsType[*background.Panic](err)
+	_, is := errors.AsType[*background.PanicError](err)
 	return is
 }
 

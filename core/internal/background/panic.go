@@ -11,28 +11,28 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Panic is the error of a call during which a client or a hook of it panicked.
-type Panic struct{ value any }
+// PanicError is the error of a call during which a client or a hook of it panicked.
+type PanicError struct{ value any }
 
-func (p *Panic) Error() string {
+func (p *PanicError) Error() string {
 	return fmt.Sprintf("the client, or a hook of it, panicked: %v", p.value)
 }
 
 // Unwrap returns the value of the panic if it was an error, and otherwise nil.
-func (p *Panic) Unwrap() error {
+func (p *PanicError) Unwrap() error {
 	err, _ := p.value.(error)
 	return err
 }
 
-// Recover, if it is deferred, turns a panic into a [*Panic], and logs it.
+// Recover turns a panic into a [*PanicError] and logs it. It must be deferred.
 func Recover(into *error) {
 	if value := recover(); value != nil {
-		*into = &Panic{value}
+		*into = &PanicError{value}
 		logPanic(value)
 	}
 }
 
-// Process makes a client process a command. If that panics, the error is a [*Panic].
+// Process makes a client process a command. If that panics, the error is a [*PanicError].
 func Process(ctx context.Context, by interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }, cmd redis.Cmder,
