@@ -19,6 +19,9 @@ const (
 	// began together spread out. Leases of one key that are due within that time are
 	// renewed in one call.
 	early = 8
+	// tick is by how much more a renewal may be early. What is due in one tick is sent
+	// together, which costs less.
+	tick = 20 * time.Millisecond
 )
 
 // Wheel renews the leases of a store, and tells their holders when they are over. If many
@@ -28,13 +31,22 @@ type Wheel struct {
 	server func(key string) string // the address of the server that has a key
 	exact  bool                    // no renewal is early; for tests
 
+	began   time.Time
 	mu      sync.Mutex
-	groups  map[name]*group  // those with leases that are renewed together
-	waiting ordered[*group]  // by when the first of their leases is due
-	lanes   map[string]*lane // by server
-	ending  ordered[*Member] // by when the leases end
+	groups  map[name]*group           // those with leases that are renewed together
+	buckets map[time.Duration]*bucket // by their times since began
+	waiting ordered[*bucket]          // by their times
+	lanes   map[string]*lane          // by server
+	ending  ordered[*Member]          // by when the leases end
 	timer   *time.Timer
 	set     time.Time // when the timer goes off; zero if it is stopped
+}
+
+// bucket is what will be due within a tick.
+type bucket struct {
+	at     time.Duration
+	groups []*group // at least one
+	place  int
 }
 
 // lane is what is due on one server. A server that does not answer delays no other.
@@ -90,22 +102,27 @@ type name struct {
 // group is the leases of one name that are not being renewed now.
 type group struct {
 	name
+	shared  bool             // its leases are renewed together
 	members ordered[*Member] // by when they are due
 	lane    *lane            // nil if no member is due
-	place   int              // in the lane, or in the waiting groups
+	bucket  *bucket          // nil if a member is due
+	place   int              // in the lane, or in the bucket
 }
 
 func (g *group) first() *Member { return g.members.first() }
-
-func placeOf(g *group) *int { return &g.place }
 
 // NewWheel makes a wheel. server returns the address of the server that has a key, or "".
 func NewWheel(server func(key string) string) *Wheel {
 	return &Wheel{
 		server:  server,
+		began:   time.Now(),
 		groups:  map[name]*group{},
+		buckets: map[time.Duration]*bucket{},
 		lanes:   map[string]*lane{},
-		waiting: ordered[*group]{less: func(a, b *group) bool { return a.first().due.Before(b.first().due) }, place: placeOf},
+		waiting: ordered[*bucket]{
+			less:  func(a, b *bucket) bool { return a.at < b.at },
+			place: func(b *bucket) *int { return &b.place },
+		},
 		ending: ordered[*Member]{
 			less:  func(a, b *Member) bool { return a.lapses.Before(b.lapses) },
 			place: func(m *Member) *int { return &m.atEnding },
@@ -152,13 +169,15 @@ func (w *Wheel) groupOf(m *Member, n name) *group {
 		if g = w.groups[n]; g != nil {
 			return g
 		}
-		g = new(group)
+		g = &group{shared: true}
 		w.groups[n] = g
 	}
-	g.name = n
-	g.members = ordered[*Member]{
-		less:  func(a, b *Member) bool { return a.due.Before(b.due) },
-		place: func(m *Member) *int { return &m.atGroup },
+	if g.by == nil {
+		g.name = n
+		g.members = ordered[*Member]{
+			less:  func(a, b *Member) bool { return a.due.Before(b.due) },
+			place: func(m *Member) *int { return &m.atGroup },
+		}
 	}
 	return g
 }
@@ -172,24 +191,59 @@ func (w *Wheel) schedule(m *Member, due time.Time) {
 // change changes the members of a group, and puts the group where it then belongs. A group
 // is not in order while its members change.
 func (w *Wheel) change(g *group, how func()) {
-	if g.lane == nil {
-		w.waiting.remove(g)
-	} else {
+	switch {
+	case g.lane != nil:
 		g.lane.ready.remove(g)
 		g.lane = nil
+	case g.bucket != nil:
+		w.takeOut(g)
 	}
 	how()
-	switch {
-	case len(g.members.all) == 0:
-		if w.groups[g.name] == g {
+	if len(g.members.all) == 0 {
+		if g.shared {
 			delete(w.groups, g.name)
 		}
-	case time.Now().Before(g.first().due):
-		w.waiting.add(g)
-	default:
-		g.lane = w.laneOf(g.key)
-		g.lane.ready.add(g)
-		w.start(g.lane)
+		return
+	}
+	if at := w.timeOf(g.first()); time.Since(w.began) < at {
+		w.putIn(g, at)
+		return
+	}
+	g.lane = w.laneOf(g.key)
+	g.lane.ready.add(g)
+	w.start(g.lane)
+}
+
+// timeOf returns the time of the bucket for a lease.
+func (w *Wheel) timeOf(m *Member) time.Duration {
+	due := m.due.Sub(w.began)
+	if w.exact {
+		return due
+	}
+	return due.Truncate(min(tick, m.length/Renewals/early))
+}
+
+func (w *Wheel) putIn(g *group, at time.Duration) {
+	b := w.buckets[at]
+	if b == nil {
+		b = &bucket{at: at}
+		w.buckets[at] = b
+		w.waiting.add(b)
+	}
+	g.bucket, g.place = b, len(b.groups)
+	b.groups = append(b.groups, g)
+}
+
+func (w *Wheel) takeOut(g *group) {
+	b, end := g.bucket, len(g.bucket.groups)-1
+	b.groups[g.place] = b.groups[end]
+	b.groups[g.place].place = g.place
+	b.groups[end] = nil
+	b.groups = b.groups[:end]
+	g.bucket, g.place = nil, 0
+	if end == 0 {
+		w.waiting.remove(b)
+		delete(w.buckets, b.at)
 	}
 }
 
@@ -197,7 +251,10 @@ func (w *Wheel) laneOf(key string) *lane {
 	at := w.server(key)
 	l := w.lanes[at]
 	if l == nil {
-		l = &lane{ready: ordered[*group]{less: func(a, b *group) bool { return a.first().until.Before(b.first().until) }, place: placeOf}}
+		l = &lane{ready: ordered[*group]{
+			less:  func(a, b *group) bool { return a.first().until.Before(b.first().until) },
+			place: func(g *group) *int { return &g.place },
+		}}
 		w.lanes[at] = l
 	}
 	return l
@@ -215,7 +272,7 @@ func (w *Wheel) start(l *lane) {
 func (w *Wheel) arm() {
 	var next time.Time
 	if len(w.waiting.all) > 0 {
-		next = w.waiting.first().first().due
+		next = w.began.Add(w.waiting.first().at)
 	}
 	if len(w.ending.all) > 0 {
 		if at := w.ending.first().lapses; next.IsZero() || at.Before(next) {
@@ -239,8 +296,8 @@ func (w *Wheel) tick() {
 	w.mu.Lock()
 	w.set = time.Time{}
 	now := time.Now()
-	for len(w.waiting.all) > 0 && !now.Before(w.waiting.first().first().due) {
-		w.change(w.waiting.first(), func() {})
+	for len(w.waiting.all) > 0 && w.waiting.first().at <= now.Sub(w.began) {
+		w.change(w.waiting.first().groups[0], func() {})
 	}
 	var over []*Member
 	for len(w.ending.all) > 0 && !now.Before(w.ending.first().lapses) {
@@ -271,15 +328,32 @@ func (w *Wheel) lapse(m *Member) {
 
 // renewDue renews what is due on a server until nothing is.
 func (w *Wheel) renewDue(l *lane) {
-	for all, g := w.next(l); g != nil; all, g = w.next(l) {
-		began := time.Now()
-		results := make([]Result, len(all)) // if the renewer does not return
-		_ = background.Try(func() error {
-			copy(results, g.by.Renew(g.key, all))
-			return nil
-		})
-		w.settle(l, g, all, results, began)
+	exited := true // a renewer may end the goroutine
+	defer func() {
+		if exited {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			l.sending--
+			w.start(l)
+		}
+	}()
+	for w.renewNext(l) {
 	}
+	exited = false
+}
+
+// renewNext makes one call. It returns false if nothing was due.
+func (w *Wheel) renewNext(l *lane) (more bool) {
+	all, g := w.next(l)
+	if g == nil {
+		return false
+	}
+	began, results := time.Now(), make([]Result, len(all)) // failed, unless the renewer returns
+	defer func() { w.settle(l, g, all, results, began) }()
+	defer background.Recover(new(error))
+	more = true
+	copy(results, g.by.Renew(g.key, all))
+	return more
 }
 
 // next takes leases of one group that are due. If none is, the goroutine must end.
