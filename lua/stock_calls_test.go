@@ -54,7 +54,7 @@ func init() { //nolint:gochecknoinits // the calls are one map
 			shop("ann", "1", 2, 60_000, "u"), item(opened, lapsed)("cid", "1", 9, "0", "t"), item(opened, lapsed)("bob", "1", 9, 60_000, "t"),
 			item(opened, crowded)("ann", "1", 2, 60_000, "u"), item(opened, crowded)("ann", "1", 2, "0", "u"), item(opened, crowded)("ann", "1", 2, "", "u"),
 		},
-		"renew":   {fresh("ann", "1", "t", 60_000), busy("ann", "1", "t", 60_000), shop("ann", "1", "t", 60_000)},
+		"renew":   {fresh(60_000, "ann", "1", "t"), busy(60_000, "ann", "1", "t"), shop(60_000, "ann", "1", "t", "bob", "1", "t")},
 		"cancel":  {fresh("ann", "1", "t"), busy("ann", "1", "t"), shop("ann", "1", ""), item(opened, held, made{script.FromFS(lua.FS, "stock_reserve.lua").Source(), []any{"ann", "1", 2, 60_000, "u"}})("ann", "1", "t")},
 		"sweep":   {fresh("0"), busy("0"), item(opened, lapsed, held)("0"), item(opened, held, lapsed)("0"), item(opened, held, lapsed)("2")},
 		"restock": {fresh(5, "monday", 9_000_000_000_000), busy(5, "monday", most), on(one, 5, "monday", most)},

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
-	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
-	"github.com/neap-go/neap/core/store"
 )
 
 // Reservation is what a buyer has of an item. It is safe for concurrent use. The zero
@@ -41,12 +38,6 @@ const (
 	sold
 	cancelled
 	lapsed
-)
-
-// These reasons end a lease although nothing is lost.
-var (
-	errSold = errors.New("stock: the reservation is confirmed")
-	errKept = errors.New("stock: the reservation is kept for the process that confirms it")
 )
 
 // Item returns the item that was given to Reserve.
@@ -166,38 +157,11 @@ func (r *Reservation) Renew(ctx context.Context) error {
 		}
 		return nil
 	}
-	_, lost, err := r.renew(ctx, r.of.lease)
+	_, _, lost, err := r.renew(ctx, r.of.opts.Lease)
 	if errors.Is(lost, errSold) {
 		return nil
 	}
 	return either(err, lost)
-}
-
-// renew returns when it asked, and how the reservation was lost. errSold counts as lost,
-// too: it ends the lease.
-func (r *Reservation) renew(ctx context.Context, ttl any) (since time.Time, lost, err error) {
-	select {
-	case r.asking <- struct{}{}:
-	case <-ctx.Done():
-		return time.Now(), nil, ctx.Err()
-	}
-	defer func() { <-r.asking }()
-	n, since, _, err := r.of.number(ctx, renewScript, r.question.key,
-		r.question.buyer, r.question.id, r.claim(), ttl)
-	switch {
-	case err != nil:
-		return since, nil, err
-	case n == 1:
-		return since, nil, nil
-	case n == 2:
-		r.becomes(sold)
-		return since, errSold, nil
-	case n == none:
-		return since, ErrLapsed, nil
-	case n == unknown, n == disagrees:
-		return since, fault(renewScript, n), nil
-	}
-	return since, nil, broken(renewScript)
 }
 
 // claim names the call whose part in the reservation is renewed and cancelled. "" means
@@ -207,33 +171,6 @@ func (r *Reservation) claim() any {
 		return ""
 	}
 	return r.question.token
-}
-
-// holding is a Reservation seen by its lease.
-type holding Reservation
-
-func (h *holding) Key() string { return h.question.key }
-
-// Parent is not used: no caller has the lease's context.
-func (h *holding) Parent() context.Context { return context.Background() }
-
-func (h *holding) Held() { h.of.count.holding.Add(1) }
-
-func (h *holding) Lost() {
-	h.of.count.holding.Add(-1)
-	h.of.count.lapsed.Add(1)
-	if h.of.store.Observed() {
-		background.Go(func() { (*Reservation)(h).notify(context.Background(), store.Lost) }) // Lost is called under the lease's mutex
-	}
-}
-
-func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error) {
-	r := (*Reservation)(h)
-	since, lost, err = r.renew(ctx, milliseconds(ttl))
-	if errors.Is(lost, errSold) {
-		r.ended(errSold)
-	}
-	return ttl, since, lost, err
 }
 
 // ended ends the lease although nothing is lost, and reports whether it was over before.

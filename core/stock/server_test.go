@@ -153,7 +153,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{"stock_reserve.lua", []any{"ann", "1", 2, "0", "me"}},
 		{"stock_reserve.lua", []any{"ann", "2", 2, 30_000, "me"}},
 		{"stock_reserve.lua", []any{"bob", "1", 4, 30_000, "me"}},
-		{"stock_renew.lua", []any{"ann", "1", "me", 30_000}},
+		{"stock_renew.lua", []any{30_000, "ann", "1", "me"}},
 		{"stock_cancel.lua", []any{"ann", "1", "me"}},
 		{"stock_cancel.lua", []any{"ann", "1", ""}},
 		{"stock_sweep.lua", []any{"0"}},

@@ -92,6 +92,7 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 		undo:  undo.Undoer{Room: doubted, Total: st.Pending()},
 		late:  undo.Undoer{Room: doubted, Total: st.Pending()},
 	}
+	s.kept.Together = renewals{s}
 	store.Register(st, s, (*Stock).gauge)
 	return s, nil
 }

@@ -27,6 +27,9 @@ type Terms struct {
 	Lease     time.Duration
 	NoRenewal bool
 	MaxHold   time.Duration // 0 means no limit
+	// Together renews the leases of one key together. Of each member, it has the Holder
+	// as Of. If it is nil, each lease is renewed by its Holder.
+	Together Renewer
 
 	// These errors say why a lease is over: its own end, or MaxHold.
 	Expired, MaxHeld error
@@ -83,11 +86,14 @@ func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Durati
 	}
 	h.Held()
 	next := granted.Add(terms.Lease / Renewals)
-	var by Renewer = l
+	by := terms.Together
+	if by == nil {
+		by, l.member.Alone = l, true
+	}
 	if terms.NoRenewal || l.ends.Before(next) { // because of MaxHold
 		by = nil
 	}
-	l.member.Alone, l.member.Lapse = true, l.lapse
+	l.member.Of, l.member.Lapse = h, l.lapse
 	terms.Wheel.Add(&l.member, by, h.Key(), terms.Lease, next, l.ends)
 	return true
 }
@@ -145,7 +151,12 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		ttl = min(ttl, time.Until(l.granted.Add(most)))
 	}
 	ttl = max(ttl, time.Millisecond)
-	left, since, lost, err := l.holder.Renew(ctx, ttl)
+	return l.Renewed(l.holder.Renew(ctx, ttl))
+}
+
+// Renewed notes what [Holder.Renew] returns, and returns why the lease is over or was not
+// renewed.
+func (l *Lease) Renewed(left time.Duration, since time.Time, lost, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.check()
@@ -217,11 +228,19 @@ func (l *Lease) lapse() time.Time {
 // Renew makes it a [Renewer] of itself.
 func (l *Lease) Renew(string, []*Member) []Result {
 	err := l.Err()
-	if err == nil && l.Extend(context.Background(), l.terms.Lease) == nil {
-		return []Result{Renewed}
+	if err == nil {
+		err = l.Extend(context.Background(), l.terms.Lease)
 	}
-	if err != nil || l.Err() != nil {
-		return []Result{Over}
+	return []Result{l.Result(err)}
+}
+
+// Result returns the result of a renewal that ended with that error.
+func (l *Lease) Result(err error) Result {
+	switch {
+	case err == nil:
+		return Renewed
+	case l.Err() != nil:
+		return Over
 	}
-	return []Result{Failed}
+	return Failed
 }
