@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -12,9 +11,10 @@ import (
 const (
 	// Together is how many leases one call renews at most.
 	Together = 64
-	// atOnce is how many calls are on their way to a server at a time, so that decisions
-	// wait behind a bounded number of them.
-	atOnce = 64
+	// atOnce is how many calls are on their way to a server at a time, and full is how many
+	// leases have to be in them to make that enough. So decisions wait behind a bounded
+	// amount of work.
+	atOnce, full = 64, 256
 	// early is the part of a pause by which a renewal may come early, so that leases that
 	// began together spread out. Leases of one key that are due within that time are
 	// renewed in one call.
@@ -40,20 +40,6 @@ type Wheel struct {
 	ending  ordered[*Member]          // by when the leases end
 	timer   *time.Timer
 	set     time.Time // when the timer goes off; zero if it is stopped
-}
-
-// bucket is what will be due within a tick.
-type bucket struct {
-	at     time.Duration
-	groups []*group // at least one
-	place  int
-}
-
-// lane is what is due on one server. A server that does not answer delays no other.
-type lane struct {
-	ready   ordered[*group] // by when the first of their leases ends
-	sending int             // goroutines that renew
-	busy    int             // those of them that wait for an answer
 }
 
 // Renewer renews leases.
@@ -214,60 +200,6 @@ func (w *Wheel) change(g *group, how func()) {
 	w.start(g.lane)
 }
 
-// timeOf returns the time of the bucket for a lease.
-func (w *Wheel) timeOf(m *Member) time.Duration {
-	due := m.due.Sub(w.began)
-	if w.exact {
-		return due
-	}
-	return due.Truncate(min(tick, m.length/Renewals/early))
-}
-
-func (w *Wheel) putIn(g *group, at time.Duration) {
-	b := w.buckets[at]
-	if b == nil {
-		b = &bucket{at: at}
-		w.buckets[at] = b
-		w.waiting.add(b)
-	}
-	g.bucket, g.place = b, len(b.groups)
-	b.groups = append(b.groups, g)
-}
-
-func (w *Wheel) takeOut(g *group) {
-	b, end := g.bucket, len(g.bucket.groups)-1
-	b.groups[g.place] = b.groups[end]
-	b.groups[g.place].place = g.place
-	b.groups[end] = nil
-	b.groups = b.groups[:end]
-	g.bucket, g.place = nil, 0
-	if end == 0 {
-		w.waiting.remove(b)
-		delete(w.buckets, b.at)
-	}
-}
-
-func (w *Wheel) laneOf(key string) *lane {
-	at := w.server(key)
-	l := w.lanes[at]
-	if l == nil {
-		l = &lane{ready: ordered[*group]{
-			less:  func(a, b *group) bool { return a.first().until.Before(b.first().until) },
-			place: func(g *group) *int { return &g.place },
-		}}
-		w.lanes[at] = l
-	}
-	return l
-}
-
-// start starts a goroutine if one more can renew what is due.
-func (w *Wheel) start(l *lane) {
-	if l.sending < atOnce && l.sending-l.busy < len(l.ready.all) {
-		l.sending++
-		background.Go(func() { w.renewDue(l) })
-	}
-}
-
 // arm sets the timer for what is due next.
 func (w *Wheel) arm() {
 	var next time.Time
@@ -322,87 +254,6 @@ func (w *Wheel) lapse(m *Member) {
 	} else if m.atEnding == 0 {
 		m.lapses = until
 		w.ending.add(m)
-	}
-	w.arm()
-}
-
-// renewDue renews what is due on a server until nothing is.
-func (w *Wheel) renewDue(l *lane) {
-	exited := true // a renewer may end the goroutine
-	defer func() {
-		if exited {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			l.sending--
-			w.start(l)
-		}
-	}()
-	for w.renewNext(l) {
-	}
-	exited = false
-}
-
-// renewNext makes one call. It returns false if nothing was due.
-func (w *Wheel) renewNext(l *lane) (more bool) {
-	all, g := w.next(l)
-	if g == nil {
-		return false
-	}
-	began, results := time.Now(), make([]Result, len(all)) // failed, unless the renewer returns
-	defer func() { w.settle(l, g, all, results, began) }()
-	defer background.Recover(new(error))
-	more = true
-	copy(results, g.by.Renew(g.key, all))
-	return more
-}
-
-// next takes leases of one group that are due. If none is, the goroutine must end.
-func (w *Wheel) next(l *lane) (all []*Member, g *group) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(l.ready.all) == 0 {
-		l.sending--
-		return nil, nil
-	}
-	l.busy++
-	g = l.ready.first()
-	w.change(g, func() {
-		now := time.Now()
-		for len(g.members.all) > 0 && len(all) < Together {
-			m := g.first()
-			if now.Before(m.due.Add(-m.length / Renewals / early)) {
-				return
-			}
-			g.members.remove(m)
-			all = append(all, m)
-		}
-	})
-	w.arm()
-	return all, g
-}
-
-// settle schedules the next renewals of leases that were renewed, or that could not be.
-func (w *Wheel) settle(l *lane, g *group, all []*Member, results []Result, began time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	l.busy--
-	sooner := time.Duration(0) // the same for all, so that they stay together
-	for i, m := range all {
-		switch {
-		case m.group == nil: // it was removed meanwhile
-			continue
-		case results[i] == Over:
-			w.remove(m)
-			continue
-		case results[i] == Renewed:
-			m.until = began.Add(m.length)
-		}
-		pause := Pause(m.length, results[i] == Renewed)
-		if sooner == 0 && !w.exact {
-			sooner = rand.N(max(pause/early, 1))
-		}
-		m.group = w.groupOf(m, g.name) // it may have been dropped while it was empty
-		w.schedule(m, began.Add(pause-sooner))
 	}
 	w.arm()
 }
