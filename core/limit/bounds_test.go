@@ -66,7 +66,7 @@ func deniedSubjects(m *memory) (all []string) {
 // None keeps the string of which a subject is a part.
 func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 	t.Parallel()
-	const most = 40
+	const most = 20
 	for name, c := range bounded {
 		for flood, of := range map[string]func(i int) (subject, plan int){
 			"subjects": func(i int) (int, int) { return i, 0 },

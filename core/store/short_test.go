@@ -120,7 +120,7 @@ func shortCalls(t *testing.T, mode store.QueueMode, slow time.Duration, canceled
 					}
 				})
 			}
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 		}
 		all.Wait()
 	}
