@@ -17,6 +17,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/examples/internal/backend"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -164,14 +165,18 @@ func TestABadSaleIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			phones, err := stock.New(s.Redis, "phones", &stock.Options{Budget: 10 * time.Second})
+			st, err := store.Open(s.Redis, &store.Options{Budget: 10 * time.Second}) // the machine may be busy
+			if err != nil {
+				t.Fatal(err)
+			}
+			phones, err := stock.New(st, "phones", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := phones.Open(t.Context(), item, int64(small.units), time.Now().Add(lasts)); err != nil {
 				t.Fatal(err)
 			}
-			shop, err := newShop(s.Redis, phones, c.gate(t, phones))
+			shop, err := newShop(st, phones, c.gate(t, phones))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/examples/internal/backend"
 	"github.com/neap-go/neap/examples/internal/host"
 	"github.com/neap-go/neap/internal/redistest"
@@ -22,15 +23,19 @@ func TestALatePayment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	st, err := store.Open(s.Redis, &store.Options{Budget: 10 * time.Second}) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
 	// A hold ends soon, but not before a busy machine has its answer.
-	phones, err := stock.New(s.Redis, "phones", &stock.Options{Lease: 2 * time.Second})
+	phones, err := stock.New(st, "phones", &stock.Options{Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := phones.Open(t.Context(), item, 1, time.Now().Add(lasts)); err != nil {
 		t.Fatal(err)
 	}
-	shop, err := newShop(s.Redis, phones, gate.Reserve(phones, gate.ByParam("item"), gate.ByHeader(buyerHeader), &gate.ReserveOptions{Keep: true}))
+	shop, err := newShop(st, phones, gate.Reserve(phones, gate.ByParam("item"), gate.ByHeader(buyerHeader), &gate.ReserveOptions{Keep: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
