@@ -9,7 +9,8 @@ local key, lease = KEYS[1], ARGV[1] + 0
 
 local call = redis.call
 local clock = call('TIME')
-local ends = string.format('%.0f', clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 + lease) -- once for all, which is quicker
+local now = clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000
+local ends = string.format('%.0f', now + lease) -- once for all, which is quicker
 local there, all = {}, {}
 for i = 2, #ARGV do
   local estimate = ARGV[i]
