@@ -217,7 +217,7 @@ func TestEstimatesOfManyCallersComeBack(t *testing.T) {
 			WithLease(FixedWindow{Name: "w", Limit: limit, Window: time.Hour, MaxDebt: limit}, 200*time.Millisecond),
 			WithLease(CalendarWindow{Name: "c", Limit: limit, Every: Month, MaxDebt: limit}, 100*time.Millisecond),
 		}
-		l := must(New(storetest.At(t, client, prefix), "many", policies, closed(10*time.Second)))(t)
+		l := must(New(storetest.At(t, client, prefix), "many", policies, closed(time.Minute)))(t)
 		rng := redistest.Rand(t)
 		costs := make([][each][2]int64, callers)
 		used := int64(0)
