@@ -15,10 +15,10 @@ import (
 // answers. It takes no longer than d.
 func (b *breaker) ask(key string, d time.Duration) queue.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
 	cmd := script.NewProbe(ctx, key)
 	done := make(chan error, 1)
 	background.Go(func() { // some clients do not end with ctx
-		defer cancel()
 		err := background.Process(ctx, b.client, cmd)
 		if err == nil {
 			err = cmd.Err() // an AutoPipeliner answers here
@@ -44,17 +44,16 @@ func (b *breaker) probe(key string, budget time.Duration) {
 	}
 	background.Go(func() {
 		defer b.probing.Store(false)
-		switch b.ask(key, budget) {
-		case queue.Answered:
-			b.Note(queue.Answered, 0)
-		case queue.Unknown:
-			b.Note(queue.Unknown, 0)
-		case queue.Unanswered:
-			b.Note(queue.Unsent, 0) // the probe leaves no call in doubt
-		case queue.Unsent:
-			b.Note(queue.Unsent, 0)
-			b.node.connect()
+		r := b.ask(key, budget)
+		switch r {
 		case queue.Ignored:
+			return
+		case queue.Unanswered:
+			r = queue.Unsent // the probe leaves no call in doubt
+		case queue.Unsent:
+			b.node.connect()
+		default:
 		}
+		b.Note(r, 0)
 	})
 }
