@@ -57,31 +57,79 @@ func (r *renewer) takeCalls() [][]int {
 	return calls
 }
 
-// fill adds n leases of a key that begin now.
-func fill(w *Wheel, by Renewer, key string, n int) []*Member {
-	var all []*Member
-	now := time.Now()
-	for i := range n {
-		m := &Member{Of: i}
-		w.Add(m, by, key, ttl, now.Add(ttl/Renewals), now.Add(ttl))
-		all = append(all, m)
-	}
-	return all
+// times returns when there were calls since takeCalls.
+func (r *renewer) times() []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.at)
 }
 
-func newTestWheel() (*Wheel, *renewer) {
-	return NewWheel(func(key string) string { return key[:1] }), &renewer{began: time.Now()}
+// atOnce returns how many calls were on their way at once.
+func (r *renewer) atOnce() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most
+}
+
+// testWheel is a wheel with the leases that a test has put into it. The first letter of a
+// key is its server.
+type testWheel struct {
+	*Wheel
+
+	renewer *renewer
+	all     []*Member
+}
+
+// inWheel runs a test in a bubble. Then it takes all leases out of the wheel.
+func inWheel(t *testing.T, test func(t *testing.T, w *testWheel)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &testWheel{
+			Wheel:   NewWheel(func(key string) string { return key[:1] }),
+			renewer: &renewer{began: time.Now()},
+		}
+		test(t, w)
+		w.removeAll()
+		time.Sleep(time.Hour) // for the calls that are on their way
+	})
+}
+
+func (w *testWheel) removeAll() {
+	for _, m := range w.all {
+		w.Remove(m)
+	}
+}
+
+// add adds a lease that is due at a third of its length, and ends so much before that.
+func (w *testWheel) add(m *Member, by Renewer, key string, sooner time.Duration) {
+	now := time.Now()
+	w.Add(m, by, key, ttl, now.Add(ttl/Renewals), now.Add(ttl-sooner))
+	w.all = append(w.all, m)
+}
+
+// fill adds n leases of one key, which are renewed together.
+func (w *testWheel) fill(key string, n int) {
+	for i := range n {
+		w.add(&Member{Of: i}, w.renewer, key, 0)
+	}
+}
+
+// fillAlone adds n leases that have a key each, all on the server of key. Each ends step
+// before the one that was added before it.
+func (w *testWheel) fillAlone(by Renewer, key string, n int, step time.Duration) {
+	for i := range n {
+		w.add(&Member{Of: i, Alone: true}, by, key, time.Duration(i)*step)
+	}
 }
 
 // TestLeasesOfOneKeyAreRenewedTogether: 64 a call, three times in a lease, however they
 // began.
 func TestLeasesOfOneKeyAreRenewedTogether(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, r := newTestWheel()
-		all := fill(w, r, "a", 10*Together)
+	inWheel(t, func(t *testing.T, w *testWheel) {
+		w.fill("a", 10*Together)
 		time.Sleep(ttl)
-		calls := r.takeCalls()
+		calls := w.renewer.takeCalls()
 		renewed := map[int]int{}
 		for _, call := range calls {
 			if len(call) > Together {
@@ -94,17 +142,15 @@ func TestLeasesOfOneKeyAreRenewedTogether(t *testing.T) {
 		if len(calls) < 2*10 || len(calls) > 4*10 {
 			t.Errorf("got %d calls in the time of a lease, want about 30", len(calls))
 		}
-		for i := range all {
+		for i := range w.all {
 			if n := renewed[i]; n < 2 || n > 4 {
 				t.Errorf("lease %d: got %d renewals in its length, want 2 to 4", i, n)
 			}
 		}
-		for _, m := range all {
-			w.Remove(m)
-		}
-		r.takeCalls()
+		w.removeAll()
+		w.renewer.takeCalls()
 		time.Sleep(time.Hour)
-		if calls := r.takeCalls(); len(calls) > 0 || len(w.groups) > 0 {
+		if calls := w.renewer.takeCalls(); len(calls) > 0 || len(w.groups) > 0 {
 			t.Errorf("after all were removed: got %d calls and %d groups, want none", len(calls), len(w.groups))
 		}
 	})
@@ -114,30 +160,22 @@ func TestLeasesOfOneKeyAreRenewedTogether(t *testing.T) {
 // renewed in one moment for ever.
 func TestRenewalsSpreadOut(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, r := newTestWheel()
-		var all []*Member
-		for i := range 1000 {
-			m := &Member{Of: i, Alone: true}
-			w.Add(m, r, "a", ttl, time.Now().Add(ttl/Renewals), time.Now().Add(ttl))
-			all = append(all, m)
-		}
+	inWheel(t, func(t *testing.T, w *testWheel) {
+		w.fillAlone(w.renewer, "a", 1000, 0)
 		time.Sleep(2 * ttl)
-		r.takeCalls()
+		w.renewer.takeCalls()
 		time.Sleep(ttl / Renewals)
 		at := map[time.Duration]int{}
-		r.mu.Lock()
-		for _, when := range r.at {
+		for _, when := range w.renewer.times() {
 			at[when.Truncate(ttl/100)]++
 		}
-		r.mu.Unlock()
+		if len(at) < 3 {
+			t.Errorf("got renewals within %d hundredths of a lease, want them spread", len(at))
+		}
 		for when, n := range at {
 			if n > 200 {
 				t.Errorf("at %v: got %d of 1000 renewals within a hundredth of a lease, want them spread", when, n)
 			}
-		}
-		for _, m := range all {
-			w.Remove(m)
 		}
 	})
 }
@@ -145,34 +183,35 @@ func TestRenewalsSpreadOut(t *testing.T) {
 // TestAfterAStallThoseThatEndFirstAreRenewedFirst, and no more than so many at once.
 func TestAfterAStallThoseThatEndFirstAreRenewedFirst(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, r := newTestWheel()
-		w.exact, r.took = true, 50*time.Millisecond
-		now := time.Now()
-		var all []*Member
-		for i := range 1000 { // the later they are added, the sooner they end
-			m := &Member{Of: i, Alone: true}
-			w.Add(m, r, "a", ttl, now.Add(time.Second), now.Add(ttl-time.Duration(i)*time.Millisecond))
-			all = append(all, m)
-		}
+	inWheel(t, func(t *testing.T, w *testWheel) {
+		w.exact, w.renewer.took = true, 50*time.Millisecond
+		w.fillAlone(w.renewer, "a", 1000, time.Millisecond)
 		time.Sleep(1900 * time.Millisecond)
-		r.mu.Lock()
-		var order []int
-		for _, call := range r.calls {
-			order = append(order, call...)
-		}
-		most := r.most
-		r.mu.Unlock()
-		if most != atOnce {
+		if most := w.renewer.atOnce(); most != atOnce {
 			t.Errorf("calls at once: got %d, want %d", most, atOnce)
 		}
+		order := slices.Concat(w.renewer.takeCalls()...)
 		for i, of := range order[:900] {
 			if of > 1000-i+2*atOnce || of < 1000-i-2*atOnce {
 				t.Fatalf("renewal %d: got lease %d, want those that end first", i, of)
 			}
 		}
-		for _, m := range all {
-			w.Remove(m)
+	})
+}
+
+// TestCallsOfManyLeasesAreFewer: what is on its way to a server is bounded by leases too,
+// because Redis works for as long on a call of 64 leases as on some ten decisions.
+func TestCallsOfManyLeasesAreFewer(t *testing.T) {
+	t.Parallel()
+	inWheel(t, func(t *testing.T, w *testWheel) {
+		w.renewer.took = 10 * time.Millisecond
+		for i := range 40 {
+			w.fill("a"+string(rune('0'+i)), Together)
+		}
+		time.Sleep(ttl)
+		most, calls := w.renewer.atOnce(), len(w.renewer.takeCalls())
+		if most != full/Together || calls < 2*40 {
+			t.Errorf("got %d calls at once, of %d, want %d, of 80 at least", most, calls, full/Together)
 		}
 	})
 }
@@ -180,24 +219,14 @@ func TestAfterAStallThoseThatEndFirstAreRenewedFirst(t *testing.T) {
 // TestAServerThatDoesNotAnswerDelaysNoOther.
 func TestAServerThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, alive := newTestWheel()
+	inWheel(t, func(t *testing.T, w *testWheel) {
 		dead := &renewer{began: time.Now(), took: time.Second, answer: func(int) Result { return Failed }}
-		var all []*Member
-		for i := range 2000 {
-			one, two := &Member{Of: i, Alone: true}, &Member{Of: i, Alone: true}
-			w.Add(one, dead, "dead", ttl, time.Now().Add(ttl/Renewals), time.Now().Add(ttl))
-			w.Add(two, alive, "alive", ttl, time.Now().Add(ttl/Renewals), time.Now().Add(ttl))
-			all = append(all, one, two)
-		}
+		w.fillAlone(dead, "dead", 2000, 0)
+		w.fillAlone(w.renewer, "alive", 2000, 0)
 		time.Sleep(ttl / 2)
-		if n := len(alive.takeCalls()); n != 2000 {
+		if n := len(w.renewer.takeCalls()); n != 2000 {
 			t.Errorf("renewals on the other server: got %d, want each of 2000", n)
 		}
-		for _, m := range all {
-			w.Remove(m)
-		}
-		time.Sleep(time.Minute)
 	})
 }
 
@@ -216,17 +245,13 @@ func TestRenewalsThatFailAreTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, r := newTestWheel()
-				r.answer = c.answer
-				all := fill(w, r, "a", 3)
+			inWheel(t, func(t *testing.T, w *testWheel) {
+				w.renewer.answer = c.answer
+				w.fill("a", 3)
 				time.Sleep(ttl)
-				calls := r.takeCalls()
+				calls := w.renewer.takeCalls()
 				if again := len(calls) > 1; again != c.renewed || !slices.Equal(slices.Sorted(slices.Values(calls[0])), []int{0, 1, 2}) {
 					t.Errorf("got the calls %v, want another call: %t", calls, c.renewed)
-				}
-				for _, m := range all {
-					w.Remove(m)
 				}
 			})
 		})
@@ -236,18 +261,15 @@ func TestRenewalsThatFailAreTriedAgain(t *testing.T) {
 // TestLapsesAreToldOnTime, also while no renewal returns.
 func TestLapsesAreToldOnTime(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, r := newTestWheel()
-		r.took = time.Hour
+	inWheel(t, func(t *testing.T, w *testWheel) {
+		w.renewer.took = time.Hour
 		began := time.Now()
 		told := make(chan time.Duration, 1000)
 		for i := range 1000 {
-			m := &Member{Of: i, Alone: true}
-			m.Lapse = func() time.Time {
+			w.add(&Member{Of: i, Alone: true, Lapse: func() time.Time {
 				told <- time.Since(began)
 				return time.Time{}
-			}
-			w.Add(m, r, "a", ttl, began.Add(ttl/Renewals), began.Add(ttl))
+			}}, w.renewer, "a", 0)
 		}
 		time.Sleep(ttl)
 		synctest.Wait()
@@ -259,6 +281,5 @@ func TestLapsesAreToldOnTime(t *testing.T) {
 				t.Fatalf("a holder was told after %v, want %v", at, ttl)
 			}
 		}
-		time.Sleep(3 * time.Hour)
 	})
 }
