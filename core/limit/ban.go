@@ -68,8 +68,8 @@ type banning struct {
 // An outage lifts no ban that this process knows of: one that Redis has reported to this
 // limiter, or to one that With made from the same one, and one that [Limiter.Ban] made
 // there. The ban holds with [FailLocal] and with [FailOpen] until it ends, or until
-// [Limiter.Unban] lifts it in this process. What other processes do about bans meanwhile
-// is not known. With FailLocal the process also bans by the denials that it makes itself.
+// [Limiter.Unban] lifts it in this process. This process does not learn what other
+// processes do about bans meanwhile. With FailLocal the process also bans by the denials that it makes itself.
 // When Redis is back, it decides alone.
 func WithBan(p Policy, b Ban) Policy {
 	switch of := p.(type) {

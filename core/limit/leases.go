@@ -76,7 +76,7 @@ func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (
 	return n, denied, there, nil
 }
 
-// renew renews slots of one key, each of which Redis has or not.
+// renew renews slots of one key. there[i] reports whether Redis has slots[i].
 func (l *leases) renew(key string, slots []*Slot) (there []bool, err error) {
 	args := append(make([]any, 0, 2+len(slots)), l.lease, l.longest)
 	for _, s := range slots {

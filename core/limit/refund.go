@@ -28,8 +28,8 @@ import (
 //
 // It costs one round trip, and one more the first time or if the clock of Redis must be
 // read again; each takes up to the Budget. In Redis it leaves a marker for ten minutes. A
-// permit that was charged ahead ([Prepaid]) is
-// given back in process, at no cost, until its Term or its window ends.
+// permit that was charged ahead ([Prepaid]) is given back in process, at no cost, until
+// its Term or its window ends.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	misuse.Context(ctx)
 	if !l.made() {

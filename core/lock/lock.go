@@ -115,9 +115,9 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 // the loss, even one that Err had not found yet. It returns a [*script.Error] if Redis
 // did not confirm the release; the release then goes on in the background. It does not go
 // on if Redis answered a second call that the hold was gone. It cannot be known then
-// whether the first call or something else ended the hold. If a hook of the
-// client ends the goroutine (runtime.Goexit), neap does not repeat the release. Every later
-// call returns a *script.Error.
+// whether the first call or something else ended the hold. If a hook of the client ends
+// the goroutine (runtime.Goexit), neap does not repeat the release. Every later call
+// returns a *script.Error.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.made() {
 		return errLock

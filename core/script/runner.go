@@ -21,10 +21,11 @@ const DefaultBudget = 250 * time.Millisecond
 type Options struct {
 	// Budget is the most time that a call takes, including all attempts and waiting,
 	// whatever the client's own time-outs are. (A shorter ReadTimeout of the client may
-	// end a call sooner, and so may the caller's own deadline.) It is at least a millisecond. 0 means the store's Budget, or
-	// else DefaultBudget. With a store, a call may take longer in two cases: until a
-	// server has answered for the first time (the store's FirstContact), and, with
-	// store.Queued, by up to a second while the process is short of CPU.
+	// end a call sooner, and so may the caller's own deadline.) It is at least a
+	// millisecond. 0 means the store's Budget, or else DefaultBudget. With a store, a call
+	// may take longer in two cases: until a server has answered for the first time (the
+	// store's FirstContact), and, with store.Queued, by up to a second while the process is
+	// short of CPU.
 	Budget time.Duration
 }
 

@@ -14,9 +14,9 @@ const drainEvery = 10 * time.Millisecond
 
 // Drain waits for the library's background tasks. These tasks take back what Redis may
 // have granted without an answer, and repeat releases, conclusions, confirmations,
-// settlements and refunds that Redis did not confirm. Call Drain after the last request and before the process ends.
-// It is optional: without it, grants in doubt end with their lease, and a run whose
-// conclusion is lost is in doubt.
+// settlements and refunds that Redis did not confirm. Call Drain after the last request
+// and before the process ends. It is optional: without it, grants in doubt end with their
+// lease, a run whose conclusion is lost is in doubt, and what a decision took stays taken.
 //
 // If there is too much to do, tasks are given up; the Stats of the limiter, locker, guard
 // or stock count them as Lapsing or Dropped. Drain does not wait for prepaid permits

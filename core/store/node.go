@@ -82,8 +82,9 @@ func (n *node) rest() int64 {
 	return int64(quiet)
 }
 
-// unanswered notes calls without an answer, or with a reply that is not known. It logs once that the node is lost, and then
-// finds out why. It also finds out whether another node has taken over the slots.
+// unanswered notes calls without an answer, or with a reply that is not known. It logs
+// once that the node is lost, and then finds out why. It also finds out whether another
+// node has taken over the slots.
 func (n *node) unanswered(err error, calls int) (now int64) {
 	now = n.now()
 	n.mu.Lock()

@@ -57,8 +57,8 @@ func (d *delays) hold(ctx context.Context, err error, all ...redis.Cmder) error 
 
 // TestShortCalls have callers who leave before the budget ends, by a deadline or because
 // they are canceled. A Redis that answers within the budget is not to blame, however many
-// leave. A Redis that does not is found by probes, each of which has a budget, one at a
-// time.
+// leave. A Redis that does not is found by probes. There is one at a time, and each has a
+// budget.
 func TestShortCalls(t *testing.T) {
 	t.Parallel()
 	const budget = limit.DefaultBudget

@@ -235,7 +235,7 @@ func slot(c *limit.Concurrency, there *side, key string) call {
 	}}
 }
 
-// free reports who has a lock.
+// free returns why a lock cannot be had; "" means that it is free.
 func free(there *side, key string) func(ctx context.Context) string {
 	return func(ctx context.Context) string {
 		held, err := there.locker.Try(ctx, key)

@@ -142,10 +142,10 @@ func logPanic(value any) {
 		"type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 }
 
-// watched returns this, which tells of the end. fasthttp may drop it, and will not tell
-// then. It drops a request whose handler was too late for TimeoutError, and one that
-// takes over a connection that turns out to be broken. The garbage collector tells of
-// these.
+// watched returns this, by which fasthttp tells of the end: it reads or closes it. But
+// fasthttp drops a request whose handler was too late for TimeoutError, and one that takes
+// over a connection that turns out to be broken. Then the garbage collector tells of the
+// end.
 func watched[T any](this *T, e *end) *T {
 	runtime.AddCleanup(this, func(e *end) { _ = e.reach(true) }, e)
 	return this

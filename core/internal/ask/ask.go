@@ -51,9 +51,9 @@ func (a *Asker) Ask(
 	return reply, asked, in, err
 }
 
-// Repeat calls attempt, which must be able to run twice. It calls it again while the
-// answer is lost, as long as the pause before that ends within most of began. It returns
-// the error of the last attempt, as seen by [Worst].
+// Repeat calls attempt, which must be able to run twice. While the answer is lost, it
+// calls it again after a pause, unless the pause would end later than most after began. It
+// returns what [Worst] makes of the error of the last attempt.
 func Repeat(ctx context.Context, began time.Time, most time.Duration, attempt func() error) error {
 	lost := false
 	for pause := again; ; pause *= 2 {
@@ -96,7 +96,7 @@ func (d *Doubt) Add(more Doubt) {
 	}
 }
 
-// Worst returns what [Worst] returns for a call of which these are in doubt.
+// Worst is the function [Worst] for a call with these attempts in doubt.
 func (d *Doubt) Worst(err error) error { return Worst(d.Calls > 0, err) }
 
 // TakeBack calls end in the background until what the calls in doubt granted is gone or

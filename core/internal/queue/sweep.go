@@ -25,11 +25,10 @@ func (a *alarm) set(q *Queue, now, at int64) {
 	}
 }
 
-// sweep ends the waits whose deadlines have passed. A batch is lost if it has no answer when
-// the budgets of its calls have ended: it no longer counts as in flight, and the server
-// counts as silent. While
-// the process is short of CPU, callers wait for the grace longer, because their answers
-// may be there.
+// sweep ends the waits whose deadlines have passed. A batch is lost if it has no answer
+// when the budgets of its calls have ended: it no longer counts as in flight, and the
+// server counts as silent. While the process is short of CPU, callers wait for the grace
+// longer, because their answers may be there.
 func (q *Queue) sweep() {
 	q.mu.Lock()
 	at := q.alarm.at
