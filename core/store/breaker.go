@@ -33,7 +33,7 @@ var errOpen = errors.New("not sent, since Redis did not answer lately")
 // a row it lets one call through every quarter of a second, until one is answered. It
 // learns how calls ended from sendAlone, and from Note for calls in the queue and probes.
 type breaker struct {
-	*gobreaker.CircuitBreaker[any]
+	*gobreaker.TwoStepCircuitBreaker[any]
 
 	node      *node
 	client    script.Client
@@ -48,7 +48,7 @@ type breaker struct {
 func newBreaker(of *node, client script.Client, budget time.Duration) *breaker {
 	var row, half time.Time // when the row of failures began, and when half of the failures that can trip it had happened
 	b := &breaker{node: of, client: client, budget: budget}
-	b.CircuitBreaker = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
+	b.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
 		Interval:     tripBudgets * budget,
 		BucketPeriod: tripBudgets * budget / tripBuckets,
@@ -135,19 +135,19 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 		b.probe(call.Key(), budget)
 		return b.holdBack(call)
 	}
-	send := func() (any, error) {
+	send := func() error {
 		err := call.Send(ctx, budget)
 		if err != nil && ask.IsCallers(err) && (short || time.Now().Before(due)) {
-			return nil, gaveUpError{err}
+			return gaveUpError{err}
 		}
-		return nil, err
+		return err
 	}
-	_, err := b.Execute(send)
+	err := b.count(send)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		if !call.Script().IsEssential() {
 			return b.holdBack(call)
 		}
-		_, err = send()
+		err = send()
 	}
 	if early, is := errors.AsType[gaveUpError](err); is {
 		b.probe(call.Key(), budget)
@@ -174,6 +174,19 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 	return b.node.explain(err)
 }
 
+// count makes a call and counts how it ended, or returns the error of a breaker that lets no
+// call through. A call does not count if a hook ends its goroutine.
+func (b *breaker) count(send func() error) error {
+	done, err := b.Allow()
+	if err != nil {
+		return err
+	}
+	err = gaveUpError{context.Canceled}
+	defer func() { done(err) }()
+	err = send()
+	return err
+}
+
 // holdBack returns the error of a call that is not sent.
 func (b *breaker) holdBack(call *script.Call) error {
 	b.failed.Store(b.node.heldBack())
@@ -190,7 +203,7 @@ func (b *breaker) Note(r queue.Result, calls int) {
 		err = errNotSent
 	default:
 	}
-	_, _ = b.Execute(func() (any, error) { return nil, err })
+	_ = b.count(func() error { return err })
 	if err == nil {
 		b.node.answered()
 		return
