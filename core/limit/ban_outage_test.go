@@ -282,12 +282,21 @@ func TestABanInShadowChangesNoAnswer(t *testing.T) {
 // bounded too.
 func TestAFloodLiftsNoBan(t *testing.T) {
 	t.Parallel()
+	t.Run("not denied", func(t *testing.T) { floods(t, guesses, 1) })
+	t.Run("denied once", func(t *testing.T) {
+		floods(t, WithBan(FixedWindow{Limit: 1, Window: time.Minute}, Ban{After: 2, Within: time.Hour, For: time.Hour}), 2)
+	})
+}
+
+// floods has each of many subjects ask that many times.
+func floods(t *testing.T, policy Policy, asks int) {
+	t.Helper()
 	const most = 100
 	for mode, opts := range deciding {
 		synctest.Test(t, func(t *testing.T) {
 			opts.MaxLocal = most
 			rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, bubble(t))}
-			l := must(New(rdb, "n", []Policy{guesses}, &opts))(t)
+			l := must(New(rdb, "n", []Policy{policy}, &opts))(t)
 			banned := func(subject string, want bool) {
 				t.Helper()
 				if d := must(l.Peek(t.Context(), subject))(t); d.Banned() != want || !d.Degraded {
@@ -300,8 +309,8 @@ func TestAFloodLiftsNoBan(t *testing.T) {
 				must(l.Take(t.Context(), fmt.Sprint("before ", i)))(t)
 			}
 			rdb.Cut("refused")
-			for i := range 3 * most {
-				must(l.Take(t.Context(), fmt.Sprint("within ", i)))(t)
+			for i := range 3 * most * asks {
+				must(l.Take(t.Context(), fmt.Sprint("within ", i/asks)))(t)
 			}
 			banned("s", true)
 			for i := range most {
@@ -309,8 +318,8 @@ func TestAFloodLiftsNoBan(t *testing.T) {
 			}
 			banned("s", false)
 			banned(fmt.Sprint(most-1), true)
-			if n := l.local.records.Len(); n > most {
-				t.Errorf("%s: got %d records of bans, want at most %d", mode, n, most)
+			if n, counts := l.local.records.Len(), l.local.denials.Len(); n > most || counts > most {
+				t.Errorf("%s: got %d records of bans and %d of denials, want at most %d", mode, n, counts, most)
 			}
 		})
 	}

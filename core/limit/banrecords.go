@@ -67,6 +67,7 @@ func (b *local) tell(key localKey, left int64, asked time.Time) {
 
 // put stores a record, or forgets it if there is nothing in it.
 func (b *local) put(key localKey, rec *record) {
+	b.denials.Remove(key)
 	if *rec == (record{}) {
 		b.records.Remove(key)
 	} else {
@@ -125,7 +126,11 @@ func (b *local) recordOf(subject string, r rule) *record {
 	if !hasBan(r) {
 		return nil
 	}
-	if rec, ok := b.records.Get(localKey{subject, r.id().ban.tail}); ok {
+	key := localKey{subject, r.id().ban.tail}
+	if rec, ok := b.records.Get(key); ok {
+		return rec
+	}
+	if rec, ok := b.denials.Get(key); ok {
 		return rec
 	}
 	return new(record)
@@ -135,8 +140,14 @@ func (b *local) recordOf(subject string, r rule) *record {
 func (b *local) keepRecords(subject string, rules []rule, cells []*cell) {
 	for i, r := range rules {
 		if hasBan(r) && *cells[i].ban != (record{}) {
-			if key := (localKey{subject, r.id().ban.tail}); !b.records.Contains(key) {
-				b.put(key, cells[i].ban)
+			key, rec := localKey{subject, r.id().ban.tail}, cells[i].ban
+			switch {
+			case b.records.Contains(key):
+			case rec.last > 0:
+				b.put(key, rec)
+			case !b.denials.Contains(key):
+				key.subject = strings.Clone(key.subject)
+				b.denials.Add(key, rec)
 			}
 		}
 	}

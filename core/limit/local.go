@@ -23,6 +23,7 @@ type local struct {
 	cells   *simplelru.LRU[localKey, *cell]
 	entries int                               // of all sliding logs together
 	records *simplelru.LRU[localKey, *record] // of bans; a flood of subjects evicts none of them
+	denials *simplelru.LRU[localKey, *record] // counted, and no ban has begun yet
 
 	known atomic.Int64 // how many records there are
 }
@@ -35,10 +36,11 @@ func newLocal(size int) *local {
 	b := &local{began: time.Now(), most: size}
 	cells, err := simplelru.NewLRU(size, func(_ localKey, c *cell) { b.entries -= len(c.log) })
 	records, fault := simplelru.NewLRU[localKey, *record](size, nil)
-	if err := errors.Join(err, fault); err != nil {
+	denials, wrong := simplelru.NewLRU[localKey, *record](size, nil)
+	if err := errors.Join(err, fault, wrong); err != nil {
 		panic("limit: " + err.Error()) // only if the size is below 1, which withDefaults refuses
 	}
-	b.cells, b.records = cells, records
+	b.cells, b.records, b.denials = cells, records, denials
 	return b
 }
 
