@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
@@ -212,7 +213,7 @@ func (o Observer) Notify(ctx context.Context, e Event) {
 	}
 	defer func() {
 		if recover() != nil {
-			slog.Default().LogAttrs(context.Background(), slog.LevelError, "neap: an observer panicked", slog.String("primitive", string(e.Primitive)))
+			background.Log("neap: an observer panicked", slog.String("primitive", string(e.Primitive)))
 		}
 	}()
 	o(ctx, e)

@@ -56,7 +56,12 @@ func logPanic(value any) {
 	if before != 0 && now-before < logPause || !logged.CompareAndSwap(before, now) {
 		return
 	}
-	defer func() { _ = recover() }() // a handler of the log may panic too
-	slog.Default().LogAttrs(context.Background(), slog.LevelError, "neap: a hook of the Redis client panicked, or the client or neap did; further panics within a minute are not logged",
+	Log("neap: a hook of the Redis client panicked, or the client or neap did; further panics within a minute are not logged",
 		slog.String("type", fmt.Sprintf("%T", value)), slog.String("stack", string(debug.Stack())))
+}
+
+// Log logs an error. The handler of the log is code of the user, so it may panic too.
+func Log(text string, attrs ...slog.Attr) {
+	defer func() { _ = recover() }()
+	slog.Default().LogAttrs(context.Background(), slog.LevelError, text, attrs...)
 }
