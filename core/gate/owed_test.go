@@ -82,8 +82,9 @@ func TestTheHookIsToldWhatWasGivenUp(t *testing.T) {
 		options gate.RateLimitOptions
 		actual  int64
 	}{
-		"settle": {gate.RateLimitOptions{Settle: func(gate.Request, *gate.Reply) int64 { return 500 }}, 500},
-		"count":  {gate.RateLimitOptions{Count: gate.OnlyFailures}, 0},
+		"settle":                    {gate.RateLimitOptions{Settle: func(gate.Request, *gate.Reply) int64 { return 500 }}, 500},
+		"count":                     {gate.RateLimitOptions{Count: gate.OnlyFailures}, 0},
+		"settle, after the handler": {gate.RateLimitOptions{Settle: func(gate.Request, *gate.Reply) int64 { return 500 }, InContext: true}, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,6 +122,12 @@ func givesUp(t *testing.T, l *limit.Limiter, st *store.Store, s *severed, option
 	g.Enter(&request{}).Leave(answered(200)) // tells the limiter the time of Redis
 	p, late := g.Enter(r), g.Enter(&request{})
 	s.gone.Store(true)
+	if options.InContext { // the handler settles by itself
+		d, _ := limit.FromContext(p.Context)
+		if _, err := d.Settle(p.Context, actual); err == nil {
+			t.Error("Settle without Redis: got no error, want one")
+		}
+	}
 	*r = request{path: "/another"} // as a framework does
 	p.Leave(answered(200))
 	time.Sleep(4 * time.Minute)

@@ -36,6 +36,7 @@ type conclusion struct {
 	asking     chan struct{} // full during a call to Redis; guards the fields below
 	until      time.Time     // when repetitions end; zero as long as no call may have run
 	background bool          // whether the conclusion is repeated in the background
+	told       func(error)   // is told if the conclusion is dropped there; of the first caller that has one
 	last       error         // of the last call
 }
 
@@ -110,6 +111,9 @@ func (c *conclusion) finish(ctx context.Context) (Settlement, error) {
 	if c.stage.Load() != concluding || c.expired() {
 		return Settlement{}, c.refusal(c.how)
 	}
+	if c.told == nil {
+		c.told = undo.Dropped(ctx)
+	}
 	l := c.grant.of
 	var s Settlement
 	err := ask.Repeat(ctx, time.Now(), l.opts.Budget, func() (err error) {
@@ -122,22 +126,21 @@ func (c *conclusion) finish(ctx context.Context) (Settlement, error) {
 		return s, c.drop(err)
 	default:
 		c.background = true
-		dropped := undo.Dropped(ctx)
-		l.late.Keep(time.Now(), math.MaxInt64, func() undo.Result { return c.again(dropped) })
+		l.late.Keep(time.Now(), math.MaxInt64, c.again)
 	}
 	return s, err
 }
 
 // again makes one attempt in the background.
-func (c *conclusion) again(dropped func(error)) undo.Result {
+func (c *conclusion) again() undo.Result {
 	c.asking <- struct{}{}
 	defer func() { <-c.asking }()
 	if c.stage.Load() != concluding {
 		return undo.Done
 	}
 	if c.expired() {
-		if err := c.drop(c.last); dropped != nil {
-			background.Go(func() { dropped(err) })
+		if err, told := c.drop(c.last), c.told; told != nil {
+			background.Go(func() { told(err) })
 		}
 		return undo.Done
 	}
