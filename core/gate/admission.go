@@ -44,15 +44,18 @@ func (a *admission) settle(reply *Reply) {
 	if a.gate.opts.Wait > 0 {
 		defer a.gate.unsettled.end(a.subject)
 	}
-	actual := a.gate.opts.Settle(a.asked, reply)
-	if actual < 0 && !a.limiter.HasLease() {
-		return
-	}
-	if actual < 0 { // settles to the estimate: otherwise the lease would end and give it back
-		actual = a.cost
-	}
-	_, err := a.decision.Settle(a.context(), actual)
-	a.tell(err)
+	actual := int64(-1) // also if Settle panics
+	defer func() {
+		if actual < 0 && !a.limiter.HasLease() {
+			return
+		}
+		if actual < 0 { // settles to the estimate: otherwise the lease would end and give it back
+			actual = a.cost
+		}
+		_, err := a.decision.Settle(a.context(), actual)
+		a.tell(err)
+	}()
+	actual = a.gate.opts.Settle(a.asked, reply)
 }
 
 // context is for a call that may go on in the background, and may be given up there.

@@ -181,3 +181,38 @@ func TestARefundWithoutAHook(t *testing.T) {
 	s.gone.Store(false)
 	redistest.Await(t, time.Minute, "the refund", func() bool { return used(t, l) == 0 })
 }
+
+// TestASettleThatPanics costs what was estimated, as one that returns a negative number: a
+// lease gives nothing back.
+func TestASettleThatPanics(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(gate.Request, *gate.Reply) int64{
+		"panics":   func(gate.Request, *gate.Reply) int64 { panic("of Settle") },
+		"negative": func(gate.Request, *gate.Reply) int64 { return -1 },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := miniredis.NewMiniRedis()
+			m.ClockTTL(true)
+			t.Cleanup(m.Close)
+			st := storetest.At(t, redistest.BubbleClient(t, m), "neap")
+			l, err := limit.New(st, "tokens", []limit.Policy{limit.WithLease(limit.FixedWindow{Limit: 10_000, Window: time.Hour}, time.Minute)}, &limit.Options{Fail: limit.FailClosed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := gate.RateLimit(l, everyone, &gate.RateLimitOptions{
+				Cost: func(gate.Request) (int64, error) { return 100, nil }, Settle: settle,
+			}).Enter(&request{})
+			func() {
+				defer func() { _ = recover() }()
+				p.Leave(answered(200))
+			}()
+			time.Sleep(10 * time.Minute)
+			if d, err := l.TakeN(t.Context(), "everyone", 10_000); err != nil || d.Allowed {
+				t.Errorf("%s: a request of the whole limit: got %+v, %v, want a denial", name, d, err)
+			}
+			if got := used(t, l); got != 100 {
+				t.Errorf("%s: got %d used, want the estimate of 100", name, got)
+			}
+		})
+	}
+}
