@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -199,13 +200,14 @@ func TestASettleThatPanics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := gate.RateLimit(l, everyone, &gate.RateLimitOptions{
-				Cost: func(gate.Request) (int64, error) { return 100, nil }, Settle: settle,
-			}).Enter(&request{})
 			func() {
+				p := gate.RateLimit(l, everyone, &gate.RateLimitOptions{
+					Cost: func(gate.Request) (int64, error) { return 100, nil }, Settle: settle,
+				}).Enter(&request{})
 				defer func() { _ = recover() }()
 				p.Leave(answered(200))
 			}()
+			runtime.GC() // or else what is forgotten would be renewed
 			time.Sleep(10 * time.Minute)
 			if d, err := l.TakeN(t.Context(), "everyone", 10_000); err != nil || d.Allowed {
 				t.Errorf("%s: a request of the whole limit: got %+v, %v, want a denial", name, d, err)

@@ -103,8 +103,8 @@ func (c *conclusion) refusal(how ending) error {
 }
 
 // finish asks Redis to conclude. If Redis does not confirm it, finish goes on in the
-// background.
-func (c *conclusion) finish(ctx context.Context) (Settlement, error) {
+// background, also if a hook ends the goroutine.
+func (c *conclusion) finish(ctx context.Context) (s Settlement, err error) {
 	ctx = context.WithoutCancel(ctx)
 	c.asking <- struct{}{}
 	defer func() { <-c.asking }()
@@ -114,22 +114,29 @@ func (c *conclusion) finish(ctx context.Context) (Settlement, error) {
 	if c.told == nil {
 		c.told = undo.Dropped(ctx)
 	}
-	l := c.grant.of
-	var s Settlement
-	err := ask.Repeat(ctx, time.Now(), l.opts.Budget, func() (err error) {
+	l, began := c.grant.of, time.Now()
+	err = errExited
+	defer func() {
+		if err == errExited && c.until.IsZero() { //nolint:errorlint // as it was set
+			c.until = began.Add(repeated)
+		}
+		switch {
+		case err == nil, errors.Is(err, ErrRefund), c.background:
+		case l.late.Full():
+			err = c.drop(err)
+		default:
+			c.background = true
+			l.late.Keep(time.Now(), math.MaxInt64, c.again)
+		}
+	}()
+	err = ask.Repeat(ctx, began, l.opts.Budget, func() (err error) {
 		s, err = c.ask(ctx, settleScript)
 		return err
 	})
-	switch {
-	case err == nil, errors.Is(err, ErrRefund), c.background:
-	case l.late.Full():
-		return s, c.drop(err)
-	default:
-		c.background = true
-		l.late.Keep(time.Now(), math.MaxInt64, c.again)
-	}
 	return s, err
 }
+
+var errExited = errors.New("a hook of the client ended its goroutine (runtime.Goexit)")
 
 // again makes one attempt in the background.
 func (c *conclusion) again() undo.Result {

@@ -129,7 +129,15 @@ func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOption
 	} else if opts != nil && opts.Renew {
 		terms = &s.kept
 	}
+	exited := true // a hook of the client may end the goroutine
+	defer func() {
+		if exited {
+			r.doubts(ask.Doubt{Last: time.Now(), Calls: 1}, term == forGood)
+			r.takeBack()
+		}
+	}()
 	n, asked, in, err := s.take(ctx, &r.question, term)
+	exited = false
 	r.doubts(in, term == forGood)
 	if err != nil {
 		r.takeBack()
