@@ -117,7 +117,7 @@ func (c *conclusion) finish(ctx context.Context) (s Settlement, err error) {
 	l, began := c.grant.of, time.Now()
 	err = errExited
 	defer func() {
-		if err == errExited && c.until.IsZero() { //nolint:errorlint // as it was set
+		if err == errExited && c.until.IsZero() {
 			c.until = began.Add(repeated)
 		}
 		switch {
