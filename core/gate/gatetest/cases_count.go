@@ -277,7 +277,9 @@ func countHangUps(t *testing.T, d Driver) {
 // returns without an answer. For the gates outside this is not an answer either.
 func countEndedFurtherIn(t *testing.T, d Driver) {
 	const most = 3
-	held := gate.Exclusive(newLocker(t, d, lock.Options{MaxHold: 6 * time.Second}), gate.ByHeader(order), nil)
+	held := gate.Exclusive(newLocker(t, d, lock.Options{MaxHold: 6 * time.Second}), gate.ByHeader(order), &gate.ExclusiveOptions{
+		OnError: func(_ gate.Request, err error) { t.Log("a lock:", err) }, // each tells of MaxHold
+	})
 	for name, route := range map[string]func(limited gate.Gate) ([]gate.Gate, []gate.Gate){
 		"OneByOne": func(limited gate.Gate) ([]gate.Gate, []gate.Gate) { return []gate.Gate{limited}, []gate.Gate{held} },
 		"Chained":  func(limited gate.Gate) ([]gate.Gate, []gate.Gate) { return nil, []gate.Gate{gate.Chain(limited, held)} },
