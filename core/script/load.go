@@ -45,7 +45,7 @@ func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 		if err := within(ctx, all[0].name, func() error { return client.ForEachMaster(ctx, into) }); err != nil {
 			return err
 		}
-		brief, cancel := context.WithTimeout(ctx, mostReplicas)
+		brief, cancel := context.WithTimeout(ctx, replicasTime)
 		defer cancel()
 		_ = within(brief, all[0].name, func() error { return client.ForEachSlave(brief, into) })
 		return nil
@@ -55,8 +55,8 @@ func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 	return ctx.Err()
 }
 
-// mostReplicas is how long the replicas of a cluster may take to load scripts.
-const mostReplicas = 200 * time.Millisecond
+// replicasTime is how long the replicas of a cluster may take to load scripts.
+const replicasTime = 200 * time.Millisecond
 
 type loader interface {
 	ScriptLoad(ctx context.Context, script string) *redis.StringCmd
@@ -79,10 +79,8 @@ func load(ctx context.Context, client loader, scripts []*Script) error {
 // within waits for f until ctx ends: a client may take longer. Its error is that of ctx,
 // if it has ended, or else an [*Error].
 func within(ctx context.Context, name string, f func() error) error {
-	done := make(chan error, 1)
-	background.Go(func() { done <- background.Try(f) })
 	select {
-	case err := <-done:
+	case err := <-background.Start(f):
 		switch _, is := errors.AsType[*Error](err); {
 		case err == nil:
 			return nil

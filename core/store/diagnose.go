@@ -110,10 +110,8 @@ func (d *dialer) diagnose(ctx context.Context) error {
 func (d *dialer) inquire(ctx context.Context, in *inquiry) {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
-	result := make(chan error, 1)
-	background.Go(func() { result <- background.Try(func() error { return d.ask(ctx) }) })
 	select {
-	case in.err = <-result:
+	case in.err = <-background.Start(func() error { return d.ask(ctx) }):
 	case <-ctx.Done():
 		in.err = fmt.Errorf("connecting to %s: no answer within %v", d.address, diagnosisTime)
 	}

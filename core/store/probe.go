@@ -17,16 +17,14 @@ func (b *breaker) ask(key string, d time.Duration) queue.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	cmd := script.NewProbe(ctx, key)
-	done := make(chan error, 1)
-	background.Go(func() { // some clients do not end with ctx
-		err := background.Process(ctx, b.client, cmd)
-		if err == nil {
-			err = cmd.Err() // an AutoPipeliner answers here
+	asked := background.Start(func() error { // some clients do not end with ctx
+		if err := b.client.Process(ctx, cmd); err != nil {
+			return err
 		}
-		done <- err
+		return cmd.Err() // an AutoPipeliner answers here
 	})
 	select {
-	case err := <-done:
+	case err := <-asked:
 		stamp(err, cmd)
 		return b.resultOf(cmd)
 	case <-ctx.Done():

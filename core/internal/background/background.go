@@ -31,20 +31,22 @@ func OnDone(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { contained(f) })
 }
 
-// Try runs f and waits for it. It returns the error of f, or an error if f panics or ends
-// its goroutine: f has a goroutine of its own, so that the goroutine of the caller goes on.
-func Try(f func() error) error {
+// Start runs f on a goroutine of its own. The channel gets the error of f, or an error if f
+// panics or ends its goroutine. Nobody has to read it.
+func Start(f func() error) <-chan error {
 	done := make(chan error, 1)
-	Go(func() {
+	go func() {
 		err := errGone
 		defer func() { done <- err }()
-		err = func() (err error) {
-			defer Recover(&err)
-			return f()
-		}()
-	})
-	return <-done
+		defer Recover(&err)
+		err = f()
+	}()
+	return done
 }
+
+// Try is [Start], and waits for the error. So the goroutine of the caller goes on if f ends
+// its own.
+func Try(f func() error) error { return <-Start(f) }
 
 func contained(f func()) {
 	var err error
