@@ -34,7 +34,7 @@ func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
 }
 
 // renewTogether renews leases of one key that a script keeps, and reports which are there.
-func renewTogether(a *asker, s *script.Script, key string, args []any, many int) (there []bool, err error) {
+func (a *asker) renewTogether(s *script.Script, key string, args []any, many int) (there []bool, err error) {
 	reply, err := a.keeper.Run(context.Background(), s, []string{key}, args...)
 	if err != nil {
 		return nil, err

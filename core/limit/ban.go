@@ -172,17 +172,27 @@ func (b *ban) count(rec *record, now int64) (left int64) {
 func banModel(rules []rule, cells []*cell, now, cost int64, into []reading) (banned bool) {
 	now /= 1000
 	for i, r := range rules {
-		if id := r.id(); id.ban != nil {
+		if hasBan(r) {
 			into[i].ban = cells[i].ban.left(now)
-			banned = banned || into[i].ban > 0 && !id.shadow
 		}
 	}
+	banned = barred(rules, into)
 	for i, r := range rules {
 		if b := r.id().ban; b != nil && cost > 0 && !banned && into[i].denied && into[i].ban == 0 {
 			into[i].ban = b.count(cells[i].ban, now)
 		}
 	}
 	return banned
+}
+
+// barred reports whether a ban of an enforced policy lasts.
+func barred(rules []rule, readings []reading) bool {
+	for i, r := range rules {
+		if readings[i].ban > 0 && !r.id().shadow {
+			return true
+		}
+	}
+	return false
 }
 
 // refused reports whether the policy did not grant the request, because of its limit or

@@ -162,7 +162,7 @@ func (b *local) banned(l *Limiter, g *grant) bool {
 	subject := l.space.Subject(g.subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var few [4]*cell
+	var few [fewRules]*cell
 	cells := b.cellsOf(l, subject, few[:0])
 	readings := make([]reading, len(l.rules))
 	takeShare(l.rules, cells, 0, b.now(), -g.cost, readings)
@@ -171,14 +171,4 @@ func (b *local) banned(l *Limiter, g *grant) bool {
 	}
 	copy(g.readings, readings)
 	return true
-}
-
-// barred reports whether a ban of an enforced policy lasts.
-func barred(rules []rule, readings []reading) bool {
-	for i, r := range rules {
-		if readings[i].ban > 0 && !r.id().shadow {
-			return true
-		}
-	}
-	return false
 }

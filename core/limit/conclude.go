@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -57,11 +56,10 @@ const (
 	dropped
 )
 
-// held reports whether a decision is unspent or being concluded. Its estimates are kept
-// until then.
-func (g *grant) held() bool {
+// spent reports whether a decision has been concluded. Its estimates are kept until then.
+func (g *grant) spent() bool {
 	c := g.conclusion.Load()
-	return c == nil || c.stage.Load() == concluding
+	return c != nil && c.stage.Load() != concluding
 }
 
 // conclude begins the conclusion of a grant. A grant has one. While it is being concluded,
@@ -88,7 +86,7 @@ func (c *conclusion) refusal(how ending) error {
 	why := "it was settled before"
 	switch stage := c.stage.Load(); {
 	case stage == dropped:
-		why = fmt.Sprintf("it was tried for %v without an answer", repeated)
+		why = "it was given up before: Redis did not confirm it"
 	case c.how == settles && stage == concluding:
 		why = "it is being settled"
 	case c.how != settles && stage == concluding:
@@ -166,7 +164,7 @@ func (c *conclusion) expired() bool { return !c.until.IsZero() && time.Now().Aft
 func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, error) {
 	g := c.grant
 	if longest, _ := g.of.longest(g); c.how != settles && time.Since(g.answered) >= longest {
-		c.over(concluded)
+		c.stage.Store(concluded)
 		return Settlement{}, errTooLate
 	}
 	began := time.Now()
@@ -178,7 +176,7 @@ func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, er
 			c.until = began.Add(repeated)
 		}
 	case c.how != settles && !changed:
-		c.over(concluded)
+		c.stage.Store(concluded)
 		g.of.changed(g.subject)
 		err = errNothingLeft
 	default:
@@ -189,7 +187,7 @@ func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, er
 
 // succeeded notes that Redis, or the state in process, has changed.
 func (c *conclusion) succeeded(s Settlement) {
-	c.over(concluded)
+	c.stage.Store(concluded)
 	g := c.grant
 	g.of.changed(g.subject)
 	switch c.how {
@@ -202,12 +200,9 @@ func (c *conclusion) succeeded(s Settlement) {
 	}
 }
 
-// over notes that the grant is spent.
-func (c *conclusion) over(stage uint32) { c.stage.Store(stage) }
-
 // drop gives the conclusion up.
 func (c *conclusion) drop(err error) error {
-	c.over(dropped)
+	c.stage.Store(dropped)
 	g := c.grant
 	g.of.count.dropped.Add(1)
 	return &DroppedError{Subject: g.subject, Taken: g.cost, Actual: c.actual, Err: err}

@@ -34,7 +34,7 @@ func (r *remote) conclude(ctx context.Context, sc *script.Script, c *conclusion)
 		if err != nil || c.how != settles {
 			return s, result.changed, result.untouched, err
 		}
-		if now, outside := outside(result.numbers); outside {
+		if now, is := outside(result.numbers); is {
 			if again {
 				return s, false, true, broken(errMoves)
 			}
@@ -177,8 +177,8 @@ func (r *remote) runAt(ctx context.Context, sc *script.Script, node string, keys
 	}
 	seen.got = time.Now()
 	numbers, _ := reply.([]any)
-	at, outside := outside(numbers)
-	if outside {
+	at, is := outside(numbers)
+	if is {
 		at *= 1000
 	} else if len(numbers) > 0 {
 		at, _ = numbers[0].(int64)

@@ -137,7 +137,7 @@ func (by estimates) Renew(key string, all []*lease.Member) []lease.Result {
 	var at []int
 	for i, m := range all {
 		e := m.Of.(*estimate)
-		if g := e.of.Value(); g == nil || !g.held() {
+		if g := e.of.Value(); g == nil || g.spent() {
 			results[i] = lease.Over
 			continue
 		}
@@ -146,7 +146,7 @@ func (by estimates) Renew(key string, all []*lease.Member) []lease.Result {
 	if len(at) == 0 {
 		return results
 	}
-	there, err := renewTogether(by.at.asker, renewEstimatesScript, key, args, len(at))
+	there, err := by.at.renewTogether(renewEstimatesScript, key, args, len(at))
 	for i, to := range at {
 		switch {
 		case err != nil:

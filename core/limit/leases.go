@@ -82,7 +82,7 @@ func (l *leases) renew(key string, slots []*Slot) (there []bool, err error) {
 	for _, s := range slots {
 		args = append(args, s.token)
 	}
-	return renewTogether(l.asker, renewScript, key, args, len(slots))
+	return l.renewTogether(renewScript, key, args, len(slots))
 }
 
 // wholeNumbers returns a reply of that many whole numbers.

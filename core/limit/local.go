@@ -57,7 +57,7 @@ func (b *local) take(l *Limiter, g *grant) {
 	subject := l.space.Subject(g.subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var few [4]*cell
+	var few [fewRules]*cell
 	cells := b.cellsOf(l, subject, few[:0])
 	before := entries(cells)
 	g.at = b.now()
@@ -115,7 +115,7 @@ func (b *local) change(l *Limiter, g *grant, by func(cells []*cell, now int64)) 
 	subject := l.space.Subject(g.subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var few [4]*cell
+	var few [fewRules]*cell
 	cells := b.cellsOf(l, subject, few[:0])
 	before := entries(cells)
 	by(cells, b.now())

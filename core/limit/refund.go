@@ -57,9 +57,9 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	longest, took := l.longest(g)
 	switch {
 	case !took:
-		c.over(concluded)
+		c.stage.Store(concluded)
 	case time.Since(g.answered) >= longest:
-		c.over(concluded)
+		c.stage.Store(concluded)
 		return errTooLate
 	case !g.local:
 		_, err := c.finish(ctx)
