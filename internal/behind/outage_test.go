@@ -46,11 +46,11 @@ func (l *logged) has(parts ...string) bool {
 const watchedBudget = 250 * time.Millisecond
 
 // watched returns a store on a client, with its log.
-func watched(t *testing.T, rdb *redis.Client, prefix string) (*store.Store, *logged) {
+func watched(t *testing.T, rdb *redis.Client, prefix string, budget time.Duration) (*store.Store, *logged) {
 	t.Helper()
 	log := new(logged)
 	return storetest.Open(t, rdb, store.Options{
-		Prefix: prefix, Budget: watchedBudget, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Prefix: prefix, Budget: budget, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	}), log
 }
 
@@ -89,7 +89,7 @@ func TestUnknownRepliesAreAnOutage(t *testing.T) {
 	t.Parallel()
 	p := newProxied(t)
 	rdb := p.server.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = p.Dial, true })
-	st, log := watched(t, rdb, p.prefix)
+	st, log := watched(t, rdb, p.prefix, watchedBudget)
 	l := limiter(t, st)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestUnknownRepliesAreAnOutage(t *testing.T) {
 func TestAMisconfigurationIsNoOutage(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	st, log := watched(t, srv.Client(t, func(o *redis.Options) { o.Username, o.Password, o.DB = "default", "", 99 }), srv.Prefix(t))
+	st, log := watched(t, srv.Client(t, func(o *redis.Options) { o.Username, o.Password, o.DB = "default", "", 99 }), srv.Prefix(t), budget)
 	l := limiter(t, st)
 	for range 100 {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !errors.Is(d.Cause, script.ErrConfiguration) {
