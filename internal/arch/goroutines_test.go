@@ -56,7 +56,7 @@ func starts(t *testing.T, path string, text any) (where []string) {
 		case *ast.SelectorExpr:
 			of, _ := n.X.(*ast.Ident)
 			ours := of != nil && of.Name == "background"
-			if n.Sel.Name == "AfterFunc" && !ours || n.Sel.Name == "Go" && !ours { // also of a WaitGroup or an errgroup
+			if !ours && (n.Sel.Name == "AfterFunc" || n.Sel.Name == "Go") { // also of a WaitGroup or an errgroup
 				where = append(where, files.Position(n.Pos()).String())
 			}
 		}
