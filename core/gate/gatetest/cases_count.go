@@ -2,6 +2,7 @@ package gatetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
@@ -277,8 +277,13 @@ func countHangUps(t *testing.T, d Driver) {
 // returns without an answer. For the gates outside this is not an answer either.
 func countEndedFurtherIn(t *testing.T, d Driver) {
 	const most = 3
-	held := gate.Exclusive(newLocker(t, d, lock.Options{MaxHold: 6 * time.Second}), gate.ByHeader(order), &gate.ExclusiveOptions{
-		OnError: func(_ gate.Request, err error) { t.Log("a lock:", err) }, // each tells of MaxHold
+	l := newLocker(t, d)
+	held := gate.Exclusive(l, gate.ByHeader(order), &gate.ExclusiveOptions{
+		OnError: func(_ gate.Request, err error) {
+			if !errors.Is(err, lock.ErrLost) {
+				t.Errorf("a lock: got %v, want %v", err, lock.ErrLost)
+			}
+		},
 	})
 	for name, route := range map[string]func(limited gate.Gate) ([]gate.Gate, []gate.Gate){
 		"OneByOne": func(limited gate.Gate) ([]gate.Gate, []gate.Gate) { return []gate.Gate{limited}, []gate.Gate{held} },
@@ -286,26 +291,27 @@ func countEndedFurtherIn(t *testing.T, d Driver) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := perHour(t, "counting", most)
-			outer, inner := route(gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}))
+			limited := perHour(t, "counting", most)
+			outer, inner := route(gate.RateLimit(limited, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}))
 			address := d.Serve(t, App{Gates: outer, Routes: []Route{{
 				Method: "POST", Pattern: "/exclusive", Gates: inner,
 				Handler: func(x Exchange) error {
+					lose(t, l, fenced(t, x), x.Query("order"))
 					<-x.Context().Done()
 					return nil
 				},
 			}}})
 			var all sync.WaitGroup
 			for i := range most {
-				c := dial(t, address)
+				c, own := dial(t, address), fmt.Sprint(name, i)
 				all.Go(func() {
-					if a, err := c.try("POST", "/exclusive", "", fmt.Sprintf("%s: %s%d", order, name, i)); err != nil || a.status != 200 {
+					if a, err := c.try("POST", "/exclusive?order="+own, "", order+": "+own); err != nil || a.status != 200 {
 						t.Errorf("got %d, %v, want 200", a.status, err)
 					}
 				})
 			}
 			all.Wait()
-			if n := used(t, l); n != most {
+			if n := used(t, limited); n != most {
 				t.Errorf("%d permits are used, want %d", n, most)
 			}
 		})

@@ -17,15 +17,28 @@ import (
 // order is the header field by which requests exclude each other.
 const order = "X-Order"
 
-// newLocker makes a locker with a Redis of its own, and a budget for a busy machine.
-func newLocker(t testing.TB, d Driver, opts lock.Options) *lock.Locker {
+// newLocker makes a locker with a Redis of its own, and a budget for a busy machine. It
+// takes no options, because a shorter Lease or MaxHold would shorten the budget. A case
+// that is about a lost lock uses lose.
+func newLocker(t testing.TB, d Driver) *lock.Locker {
 	t.Helper()
-	opts.Budget = patience()
-	l, err := lock.New(d.Redis(t), "gatetest", &opts)
+	l, err := lock.New(d.Redis(t), "gatetest", &lock.Options{Budget: patience(), Lease: lasting()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// lose forces the lock of an order open, and lets the lock that its handler holds find
+// that out.
+func lose(t testing.TB, l *lock.Locker, held *lock.Lock, order string) {
+	t.Helper()
+	if was, err := l.ForceRelease(context.Background(), "header:x-order="+order); !was || err != nil {
+		t.Errorf("ForceRelease: got %v, %v, want true and no error", was, err)
+	}
+	if err := held.Extend(context.Background(), lasting()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Extend of a lock that was forced open: got %v, want %v", err, lock.ErrLost)
+	}
 }
 
 // exclusive serves POST /exclusive, one request of an order at a time.
@@ -68,7 +81,7 @@ func exclusiveRows(t *testing.T, d Driver) {
 	for name, wait := range map[string]time.Duration{"Wait": patience(), "Refuse": 0} {
 		t.Run(name, func(t *testing.T) {
 			const requests = 50
-			l := newLocker(t, d, lock.Options{})
+			l := newLocker(t, d)
 			var running, handled, last atomic.Int64
 			address := exclusive(t, d, l, &gate.ExclusiveOptions{Wait: wait}, func(x Exchange) error {
 				if n := running.Add(1); n > 1 {
@@ -115,7 +128,7 @@ func exclusiveRows(t *testing.T, d Driver) {
 // exclusiveHandler: while a handler runs, requests of its order are refused, and those of
 // other orders are not. When the client has read its answer, the order is free.
 func exclusiveHandler(t *testing.T, d Driver) {
-	l := newLocker(t, d, lock.Options{})
+	l := newLocker(t, d)
 	running, finish := make(chan *lock.Lock, 16), make(chan struct{})
 	end := sync.OnceFunc(func() { close(finish) })
 	defer end() // or a server with a bug would wait for ever
@@ -175,7 +188,7 @@ func exclusiveHandler(t *testing.T, d Driver) {
 
 // exclusivePanics: the lock of a handler that panics is released.
 func exclusivePanics(t *testing.T, d Driver) {
-	l := newLocker(t, d, lock.Options{})
+	l := newLocker(t, d)
 	address := exclusive(t, d, l, nil, func(Exchange) error { panic("gatetest: a handler panics") })
 	for range 3 {
 		a, err := dial(t, address).try("POST", "/exclusive", "", order+": 17", "Content-Length: 0")
@@ -190,7 +203,7 @@ func exclusivePanics(t *testing.T, d Driver) {
 // client is gone or not. If a request ends with its client, so does the handler's
 // context.
 func exclusiveGone(t *testing.T, d Driver) {
-	l := newLocker(t, d, lock.Options{})
+	l := newLocker(t, d)
 	running, finish := make(chan *lock.Lock, 16), make(chan struct{})
 	ended := make(chan struct{}, 16)
 	end := sync.OnceFunc(func() { close(finish) })
@@ -229,13 +242,11 @@ func exclusiveGone(t *testing.T, d Driver) {
 // exclusiveLost: losing the lock ends the handler's context. The handler's answer is
 // still sent.
 func exclusiveLost(t *testing.T, d Driver) {
-	l := newLocker(t, d, lock.Options{Lease: 6 * time.Second})
+	l := newLocker(t, d)
 	told := make(chan error, 16)
 	options := &gate.ExclusiveOptions{OnError: func(_ gate.Request, err error) { told <- err }}
 	address := exclusive(t, d, l, options, func(x Exchange) error {
-		if _, err := l.ForceRelease(context.Background(), "header:x-order=17"); err != nil {
-			t.Error(err)
-		}
+		lose(t, l, fenced(t, x), "17")
 		select {
 		case <-x.Context().Done():
 		case <-time.After(patience()):
@@ -263,7 +274,7 @@ func exclusiveOuter(t *testing.T, d Driver) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLocker(t, d, lock.Options{})
+			l := newLocker(t, d)
 			all, few := perHour(t, "all", 100), perHour(t, "few", 2)
 			app := mount(gate.RateLimit(all, everyone, nil),
 				gate.Exclusive(l, gate.ByHeader(order), nil), gate.RateLimit(few, everyone, nil))

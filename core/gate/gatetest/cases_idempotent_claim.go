@@ -60,7 +60,8 @@ func idempotentContext(t *testing.T, d Driver) {
 func idempotentLost(t *testing.T, d Driver) {
 	for name, overtaken := range map[string]bool{"Forgotten": false, "TakenOver": true} {
 		t.Run(name, func(t *testing.T) {
-			g := newGuard(t, d, idempotency.Options{Lease: 6 * time.Second})
+			t.Parallel() // each waits for a renewal, after a third of the lease
+			g := newGuard(t, d, idempotency.Options{Lease: idempotency.DefaultLease})
 			told := make(chan error, 16)
 			options := &gate.IdempotentOptions{OnError: func(r gate.Request, err error) {
 				if r.Path() != "/orders" || r.Method() != "POST" {

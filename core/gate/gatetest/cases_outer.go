@@ -7,7 +7,6 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/lock"
 )
 
 // wrapping is middleware that puts the request's context into one of its own.
@@ -27,7 +26,7 @@ func outerCounts(t *testing.T, d Driver) {
 			return gate.RateLimit(perHour(t, "inner", 1), gate.ByHeader("X-None"), nil)
 		},
 		409: func(t *testing.T) gate.Gate {
-			l := newLocker(t, d, lock.Options{})
+			l := newLocker(t, d)
 			held, err := l.Try(t.Context(), "everyone")
 			if err != nil {
 				t.Fatal(err)

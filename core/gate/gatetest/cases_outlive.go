@@ -11,7 +11,6 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/lock"
 )
 
 // outliving: what a gate makes from a request's context may outlive the request. It never
@@ -63,11 +62,8 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 			}
 		})
 	}
-	guard := newGuard(t, d, idempotency.Options{Budget: patience()})
-	locker, err := lock.New(d.Redis(t), "outlive", &lock.Options{Budget: patience()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	guard := newGuard(t, d, idempotency.Options{})
+	locker := newLocker(t, d)
 	address := d.Serve(t, App{
 		Around: []Middleware{func(x Exchange, next func() error) error {
 			x.SetValue("user", strings.Clone(x.Query("user")))

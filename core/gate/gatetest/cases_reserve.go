@@ -22,7 +22,7 @@ const (
 // machine.
 func newStock(t testing.TB, d Driver, units int64) *stock.Stock {
 	t.Helper()
-	s, err := stock.New(d.Redis(t), "gatetest", &stock.Options{Budget: patience(), Lease: 4 * patience()})
+	s, err := stock.New(d.Redis(t), "gatetest", &stock.Options{Budget: patience(), Lease: lasting()})
 	if err != nil {
 		t.Fatal(err)
 	}

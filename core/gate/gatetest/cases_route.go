@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/lock"
 )
 
 // located is what a gate is told about the route of a request.
@@ -178,10 +177,7 @@ func params(t *testing.T, d Driver) {
 // paramsExclude: if the handler takes two requests for one order, only one of them runs
 // at a time, however they are spelled.
 func paramsExclude(t *testing.T, d Driver) {
-	locker, err := lock.New(d.Redis(t), "orders", &lock.Options{Budget: patience()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	locker := newLocker(t, d)
 	entered, leave := make(chan string), make(chan bool)
 	address := d.Serve(t, App{Routes: []Route{{
 		Method: "GET", Pattern: "/orders/{id}",

@@ -11,7 +11,6 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/lock"
 )
 
 // twoParts is a handler that streams two parts. The second waits until more is closed.
@@ -107,7 +106,7 @@ func streamHeld(t *testing.T, d Driver) {
 			return held{gate.Concurrency(c, everyone, nil), func() any { return c.Stats().InFlight }, 1, 0}
 		},
 		"Exclusive": func(t testing.TB, d Driver) held {
-			l := newLocker(t, d, lock.Options{})
+			l := newLocker(t, d)
 			return held{gate.Exclusive(l, everyone, nil), func() any { return l.Stats().Holding }, 1, 0}
 		},
 		"Idempotent": func(t testing.TB, d Driver) held {

@@ -21,6 +21,10 @@ func patience() time.Duration {
 	return time.Minute
 }
 
+// lasting is the lease of locks, claims and reservations. Their budget is a third of the
+// lease at most: with a shorter lease, it would be less than patience.
+func lasting() time.Duration { return 4 * patience() }
+
 // client speaks HTTP/1.1 on one connection and changes nothing on the way: it cleans no
 // target, adds no field and follows no redirect.
 type client struct {
