@@ -26,7 +26,7 @@ func patience() time.Duration {
 func lasting() time.Duration { return 4 * patience() }
 
 // client speaks HTTP/1.1 on one connection and changes nothing on the way: it cleans no
-// target, adds no field and follows no redirect.
+// target, adds no field and follows no redirect. It has patience for each request.
 type client struct {
 	t    testing.TB
 	conn net.Conn
@@ -55,6 +55,7 @@ func (c *client) write(method, target, body string, lines ...string) error {
 		raw.WriteString(line + "\r\n")
 	}
 	raw.WriteString("\r\n" + body)
+	_ = c.conn.SetDeadline(time.Now().Add(patience()))
 	_, err := io.WriteString(c.conn, raw.String())
 	return err
 }
