@@ -1,0 +1,48 @@
+package script
+
+// replies are the replies that a script gives.
+type replies struct {
+	number func(n int64) bool
+	other  func(reply any) bool
+}
+
+// Replies returns a copy of the script with the replies that it gives beside errors. number
+// reports whether it gives a whole number, and other whether it gives another reply: nil, a
+// string, or []any. If one of them is nil, it gives no such reply.
+//
+// A call with any other reply ends with [ErrMaybeExecuted], and a store takes it for a call
+// without an answer, because a proxy may have replied in place of the server. A script
+// without Replies takes whatever comes. Both functions must be fast, and safe for
+// concurrent use.
+func (s *Script) Replies(number func(n int64) bool, other func(reply any) bool) *Script {
+	s.made()
+	own := *s
+	own.replies = &replies{number, other}
+	return &own
+}
+
+// errShape is the error of a call whose reply its script never gives.
+const errShape mergeError = "it has a shape that the script never returns: is the client really connected to Redis?"
+
+// gives reports whether the script gives that number.
+func (s *Script) gives(n int64) bool {
+	return s.replies == nil || s.replies.number != nil && s.replies.number(n)
+}
+
+// check returns errShape if a command has ended with a reply that its script never gives.
+// Nothing but an error is the answer to a probe.
+func (c *command) check() error {
+	s := c.text.script
+	switch {
+	case s == nil:
+		return errShape
+	case c.whole, s.replies == nil: // a merged call has checked the number
+		return nil
+	}
+	reply := c.Val()
+	n, is := reply.(int64)
+	if is && s.gives(n) || !is && s.replies.other != nil && s.replies.other(reply) {
+		return nil
+	}
+	return errShape
+}
