@@ -101,36 +101,29 @@ func (g *Guard) begin(ctx context.Context, q *question) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	switch reply := reply.(type) {
-	case int64:
-		switch {
-		case reply > 0:
-			return Run{}, ErrInFlight
-		case reply == 0:
-			return Run{}, ErrMismatch
-		}
-	case string:
-		r, ok := parse(reply)
-		if !ok {
-			break
-		}
-		switch r.state {
-		case pending, asking:
-			return g.claim(ctx, q, r, asked)
-		case done:
-			result, err := g.seals.open(q.record, r.result)
-			if err != nil {
-				return Run{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
-			}
-			return Run{Done: true, Result: result}, nil
-		case gone:
-			return Run{}, ErrNoResult
-		case doubt:
-			return Run{}, ErrInDoubt
-		}
+	text, is := reply.(string)
+	switch {
+	case reply == int64(0):
+		return Run{}, ErrMismatch
+	case !is:
+		return Run{}, ErrInFlight
 	}
-	q.doubt.Add(ask.Doubt{Last: asked, Calls: 1})
-	return Run{}, broken(beginScript)
+	r, ok := parse(text)
+	switch {
+	case !ok:
+		return Run{}, broken(beginScript)
+	case r.state == pending, r.state == asking:
+		return g.claim(ctx, q, r, asked)
+	case r.state == done:
+		result, err := g.seals.open(q.record, r.result)
+		if err != nil {
+			return Run{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		}
+		return Run{Done: true, Result: result}, nil
+	case r.state == gone:
+		return Run{}, ErrNoResult
+	}
+	return Run{}, ErrInDoubt // also if it is free: this owner had given up, and waits for no answer
 }
 
 // finish counts the answer. If there is no claim, it takes back what Redis may have

@@ -160,15 +160,12 @@ func (h *holding) Lost() {
 
 func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error) {
 	reply, since, _, err := h.of.asker.Ask(ctx, renewScript, h.record, h.owner, milliseconds(ttl), h.of.keep)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, since, nil, err
-	}
-	switch n, ok := reply.(int64); {
-	case !ok:
-		return 0, since, nil, broken(renewScript)
-	case n > 0:
+	case reply == int64(1):
 		return ttl, since, nil, nil
-	case n == finished:
+	case reply == int64(finished):
 		return 0, since, ErrConcluded, nil
 	}
 	return 0, since, ErrLost, nil

@@ -120,16 +120,9 @@ func (g *Guard) becomes(how state) state {
 }
 
 // number runs a script whose reply is a number.
-func (g *Guard) number(ctx context.Context, sc *script.Script, key string, args ...any) (int64, ask.Doubt, error) {
-	reply, asked, in, err := g.asker.Ask(ctx, sc, key, args...)
-	if err != nil {
-		return 0, in, err
-	}
-	n, ok := reply.(int64)
-	if !ok {
-		in.Add(ask.Doubt{Last: asked, Calls: 1})
-		err = broken(sc)
-	}
+func (g *Guard) number(ctx context.Context, sc *script.Script, key string, args ...any) (n int64, in ask.Doubt, err error) {
+	reply, _, in, err := g.asker.Ask(ctx, sc, key, args...)
+	n, _ = reply.(int64)
 	return n, in, err
 }
 

@@ -45,21 +45,14 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Record, error) {
 	if err != nil || reply == nil {
 		return Record{}, err
 	}
-	parts, _ := reply.([]any)
-	if len(parts) != 4 {
-		return Record{}, broken(inspectScript)
-	}
-	line, _ := parts[0].(string)
-	r, ok := parse(line + "\n")
-	size, ok1 := parts[1].(int64)
-	left, ok2 := parts[2].(int64)
-	lives, ok3 := parts[3].(int64)
-	if !ok || !ok1 || !ok2 || !ok3 {
+	parts := reply.([]any)
+	r, ok := parse(parts[0].(string) + "\n")
+	if !ok {
 		return Record{}, broken(inspectScript)
 	}
 	return Record{
-		State: states[r.state], Attempt: r.attempt, Fence: r.fence, Size: int(size),
-		Lease: time.Duration(left) * time.Millisecond, Expires: time.Duration(lives) * time.Millisecond,
+		State: states[r.state], Attempt: r.attempt, Fence: r.fence, Size: int(parts[1].(int64)),
+		Lease: time.Duration(parts[2].(int64)) * time.Millisecond, Expires: time.Duration(parts[3].(int64)) * time.Millisecond,
 	}, nil
 }
 
@@ -118,9 +111,5 @@ func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	n, ok := reply.(int64)
-	if !ok {
-		return false, broken(forgetScript)
-	}
-	return n > 0, nil
+	return reply == int64(1), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
@@ -35,14 +36,11 @@ func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
 
 // renewTogether renews leases of one key that a script keeps, and reports which are there.
 func (a *asker) renewTogether(s *script.Script, key string, args []any, many int) (there []bool, err error) {
-	reply, err := a.keeper.Run(context.Background(), s, []string{key}, args...)
+	told, err := a.keeper.Run(context.Background(), s.Replies(nil, reply.List(many, reply.OneOf(0, 1))), []string{key}, args...)
 	if err != nil {
 		return nil, err
 	}
-	numbers, ok := wholeNumbers(reply, many)
-	if !ok {
-		return nil, &script.Error{Script: s.Name(), Class: script.ErrFailed, Err: errReply}
-	}
+	numbers, _ := reply.Numbers(told)
 	for _, one := range numbers {
 		there = append(there, one == 1)
 	}

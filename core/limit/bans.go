@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -108,20 +109,19 @@ func (r *remote) bans(ctx context.Context, rules []rule, subject string, duratio
 	for _, rule := range rules {
 		args = append(args, integer(rule.id().ban.most))
 	}
-	reply, err := r.Run(ctx, banScript, r.bansOf(rules, subject), args...)
+	told, err := r.Run(ctx, banScript.Replies(nil, reply.List(len(rules), reply.Any)), r.bansOf(rules, subject), args...)
 	if err != nil {
 		return nil, err
 	}
-	numbers, _ := reply.([]any)
-	told := make([]reading, len(rules))
-	if !readBans(rules, numbers, told) {
-		return nil, &script.Error{Script: banScript.Name(), Class: script.ErrFailed, Err: errReply}
-	}
-	for i := range told {
-		lefts = append(lefts, told[i].ban)
+	lefts, _ = reply.Numbers(told)
+	if slices.ContainsFunc(lefts, func(left int64) bool { return !isBan(left) }) {
+		return nil, broken(banScript)
 	}
 	return lefts, nil
 }
+
+// isBan reports whether a ban may last for that many milliseconds.
+func isBan(left int64) bool { return left >= 0 && left <= mostBan }
 
 // readBans reads the numbers of bans, which follow those of all policies.
 func readBans(rules []rule, numbers []any, into []reading) (ok bool) {
@@ -129,13 +129,10 @@ func readBans(rules []rule, numbers []any, into []reading) (ok bool) {
 		if !hasBan(r) {
 			continue
 		}
-		if len(numbers) == 0 {
-			return false
-		}
-		if into[i].ban, ok = numbers[0].(int64); !ok || into[i].ban < 0 || into[i].ban > mostBan {
+		if into[i].ban = numbers[0].(int64); !isBan(into[i].ban) {
 			return false
 		}
 		numbers = numbers[1:]
 	}
-	return len(numbers) == 0
+	return true
 }

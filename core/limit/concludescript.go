@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -20,6 +21,7 @@ var (
 // change, and untouched is true if the script certainly did not run.
 func (r *remote) conclude(ctx context.Context, sc *script.Script, c *conclusion) (s Settlement, changed, untouched bool, err error) {
 	g, l := c.grant, c.grant.of
+	sc = sc.Replies(nil, c.gives)
 	for again := false; ; again = true {
 		keys, args := r.toConclude(c)
 		if len(keys) == 1 { // only the marker: all policies are shadows that denied, or PerRequest
@@ -36,14 +38,14 @@ func (r *remote) conclude(ctx context.Context, sc *script.Script, c *conclusion)
 		}
 		if now, is := outside(result.numbers); is {
 			if again {
-				return s, false, true, broken(errMoves)
+				return s, false, true, &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errMoves}
 			}
 			l.seen(now)
 			continue
 		}
 		s, ok := c.readSettled(result.numbers)
 		if !ok {
-			err = broken(errReply)
+			err = broken(sc)
 		}
 		return s, result.changed, false, err
 	}
@@ -95,40 +97,61 @@ func outside(numbers []any) (now int64, is bool) {
 	return now, is
 }
 
-// readSettled reads the reply of limit_settle.lua to a settlement.
+// gives reports whether limit_settle.lua may reply that.
+func (c *conclusion) gives(told any) (ok bool) {
+	all, ok := reply.Numbers(told)
+	switch {
+	case !ok || len(all) == 0:
+		return false
+	case len(all) == 1: // the time alone
+		return all[0] < 0
+	case all[0] == 0:
+		return len(all) == 2
+	case c.how != settles:
+		return true
+	}
+	many := 2
+	for i, r := range c.grant.of.rules {
+		many += c.width(r, c.grant.readings[i])
+	}
+	return len(all) == many
+}
+
+// width returns how many numbers limit_settle.lua replies for a policy in a settlement.
+func (c *conclusion) width(r rule, told reading) int {
+	if !canSettle(r, told) {
+		return 0
+	}
+	if w, is := r.(*calendar); is && c.givesBackOnly(w) {
+		return r.width() - 1 // the script knows only the decision's own window
+	}
+	return r.width()
+}
+
+// readSettled reads the reply of limit_settle.lua to a settlement. ok is false if a record
+// is broken.
 func (c *conclusion) readSettled(numbers []any) (s Settlement, ok bool) {
 	g, l := c.grant, c.grant.of
-	if len(numbers) < 2 {
-		return s, false
-	}
-	now, timed := numbers[0].(int64)
-	forgiven, ok := numbers[1].(int64)
+	now, forgiven := numbers[0].(int64), numbers[1].(int64)
 	numbers = numbers[2:]
 	readings := slicesOf(g.readings)
 	for i, r := range l.rules {
-		if !canSettle(r, g.readings[i]) {
+		width := c.width(r, g.readings[i])
+		if width == 0 {
 			readings[i] = r.age(readings[i], time.Since(g.answered).Microseconds())
 			continue
 		}
-		width := r.width()
-		w, one := r.(*calendar)
-		if one = one && c.givesBackOnly(w); one {
-			width-- // the script knows only the decision's own window
-		}
-		if len(numbers) < width {
+		readings[i] = readSlice(numbers[:width])
+		if !plausible(r, readings[i]) {
 			return s, false
 		}
-		var whole bool
-		if readings[i], whole = readSlice(numbers[:width]); !whole || !plausible(r, readings[i]) {
-			return s, false
-		}
-		if one {
-			b := w.boundsAt(max(now, -now) / 1000)
+		if width < r.width() {
+			b := r.(*calendar).boundsAt(max(now, -now) / 1000)
 			readings[i].n[2] = b.at[2] - b.at[1]
 		}
 		numbers = numbers[width:]
 	}
-	return l.settlement(g, readings, forgiven), ok && timed && len(numbers) == 0
+	return l.settlement(g, readings, forgiven), true
 }
 
 // settled is the result of a run of limit_settle.lua.
@@ -157,7 +180,10 @@ func (r *remote) atItsTime(ctx context.Context, sc *script.Script, g *grant, key
 		now := time.Now()
 		at, sent := known.between(g.asked, g.answered.Add(later)), known.between(now, now).soonest
 		result, err := r.runAt(ctx, sc, node, keys, args([]any{integer(at.soonest), integer(at.latest), integer(sent)})...)
-		if err != nil || result.changed || fresh {
+		switch {
+		case err == nil && fresh && len(result.numbers) == 1:
+			return settled{untouched: true}, &script.Error{Script: sc.Name(), Class: script.ErrNotExecuted, Err: errBack}
+		case err != nil || result.changed || fresh:
 			return result, err
 		}
 		known, fresh = result.seen, true
@@ -177,20 +203,11 @@ func (r *remote) runAt(ctx context.Context, sc *script.Script, node string, keys
 	}
 	seen.got = time.Now()
 	numbers, _ := reply.([]any)
-	at, is := outside(numbers)
-	if is {
-		at *= 1000
-	} else if len(numbers) > 0 {
-		at, _ = numbers[0].(int64)
-	}
-	if at == 0 {
-		return settled{}, broken(errReply)
+	at, _ := numbers[0].(int64)
+	if now, is := outside(numbers); is {
+		at = now * 1000
 	}
 	seen.at = max(at, -at)
 	r.clocks.note(node, seen)
 	return settled{numbers: numbers, changed: at > 0, seen: seen}, nil
-}
-
-func broken(err error) error {
-	return &script.Error{Script: settleScript.Name(), Class: script.ErrFailed, Err: err}
 }

@@ -185,10 +185,9 @@ func (c *Concurrency) take(ctx context.Context, s *Slot) (n int64, granted bool,
 	return n, err == nil && !denied, err
 }
 
-// unanswered reports whether a call that returned err may have run nonetheless. A reply
-// that is not the script's says nothing about that.
+// unanswered reports whether a call that returned err may have run nonetheless.
 func unanswered(err error) bool {
-	return ask.IsCallers(err) || errors.Is(err, script.ErrMaybeExecuted) || errors.Is(err, errReply)
+	return ask.IsCallers(err) || errors.Is(err, script.ErrMaybeExecuted)
 }
 
 // mostRestored is how many slots one call restores at most.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -200,13 +201,13 @@ func TestEstimatesEqualModel(t *testing.T) {
 						must(l.Reset(t.Context(), "s"))(t)
 						model.used, model.until, model.lasted = 0, l.now, nil
 					default: // renewed
-						reply, err := l.remote.Run(t.Context(), renewEstimatesScript, []string{l.remote.estimatesOf(l.rules[1], "s")}, "60000", one.d.grant.estimate())
+						told, err := l.remote.Run(t.Context(), renewEstimatesScript, []string{l.remote.estimatesOf(l.rules[1], "s")}, "60000", one.d.grant.estimate())
 						if err != nil {
 							t.Fatal(err)
 						}
-						numbers, ok := wholeNumbers(reply, 1)
+						numbers, ok := reply.Numbers(told)
 						if there := model.renew(l.now, one.d.grant.token); !ok || there != (numbers[0] == 1) {
-							t.Fatalf("a renewal: got %v, want %t", reply, there)
+							t.Fatalf("a renewal: got %v, want %t", told, there)
 						}
 					}
 					d, err := l.TakeN(t.Context(), "s", 0)

@@ -83,7 +83,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 				seen[a.script.Name()] = true
 				failEach(t, admin, a, before, fmt.Sprintf("%s, %s, set %d", a.script.Name(), name, i))
 			}
-			if kind, merged := mergedKinds[l.remote.script]; merged {
+			if kind, merged := mergedKinds[l.rules[0].alone()]; merged && l.remote.alone {
 				seen[manyScript.Name()] = true
 				failMany(t, admin, l, subject, kind, before, fmt.Sprintf("%s, %s, set %d", manyScript.Name(), name, i))
 			}

@@ -6,16 +6,17 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
 
 var (
-	acquireScript = script.FromFS(lua.FS, "inflight_acquire.lua").Batched()
+	acquireScript = script.FromFS(lua.FS, "inflight_acquire.lua").Batched().Replies(func(n int64) bool { return n != 0 }, nil)
 	restoreScript = script.FromFS(lua.FS, "inflight_restore.lua").Batched()
 	renewScript   = script.FromFS(lua.FS, "inflight_renew.lua").Batched().Essential()
-	releaseScript = script.FromFS(lua.FS, "inflight_release.lua").Batched().Essential()
-	countScript   = script.FromFS(lua.FS, "inflight_count.lua").Batched()
+	releaseScript = script.FromFS(lua.FS, "inflight_release.lua").Batched().Essential().Replies(reply.OneOf(0, 1), nil)
+	countScript   = script.FromFS(lua.FS, "inflight_count.lua").Batched().Replies(reply.From(0), nil)
 )
 
 // leases runs the scripts on a sorted set of leases.
@@ -61,14 +62,11 @@ func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (
 	for _, s := range held {
 		args = append(args, s.token)
 	}
-	reply, err := l.Run(ctx, restoreScript, []string{key}, args...)
+	told, err := l.Run(ctx, restoreScript.Replies(nil, reply.List(1+len(held), reply.Any)), []string{key}, args...)
 	if err != nil {
 		return 0, false, nil, err
 	}
-	numbers, ok := wholeNumbers(reply, 1+len(held))
-	if !ok {
-		return 0, false, nil, &script.Error{Script: restoreScript.Name(), Class: script.ErrFailed, Err: errReply}
-	}
+	numbers, _ := reply.Numbers(told)
 	n, denied = readSigned(numbers[0])
 	for _, one := range numbers[1:] {
 		there = append(there, one == 1)
@@ -85,17 +83,6 @@ func (l *leases) renew(key string, slots []*Slot) (there []bool, err error) {
 	return l.renewTogether(renewScript, key, args, len(slots))
 }
 
-// wholeNumbers returns a reply of that many whole numbers.
-func wholeNumbers(reply any, many int) (numbers []int64, ok bool) {
-	all, _ := reply.([]any)
-	for _, one := range all {
-		if n, is := one.(int64); is {
-			numbers = append(numbers, n)
-		}
-	}
-	return numbers, len(all) == many && len(numbers) == many
-}
-
 func (l *leases) release(ctx context.Context, key, token string) (found bool, err error) {
 	n, err := l.run(ctx, releaseScript, key, token)
 	return n == 1, err
@@ -107,14 +94,8 @@ func (l *leases) count(ctx context.Context, key string) (int64, error) {
 
 func (l *leases) run(ctx context.Context, s *script.Script, key string, args ...any) (int64, error) {
 	reply, err := l.Run(ctx, s, []string{key}, args...)
-	if err != nil {
-		return 0, err
-	}
-	n, ok := reply.(int64)
-	if !ok {
-		return 0, &script.Error{Script: s.Name(), Class: script.ErrFailed, Err: errReply}
-	}
-	return n, nil
+	n, _ := reply.(int64)
+	return n, err
 }
 
 func (l *leases) warm(ctx context.Context, key string) error {

@@ -428,8 +428,8 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 				set = oneOfEach
 			}
 			l := must(New(lying{reply}, "lying", set, closed(5*time.Second)))(t)
-			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrFailed) || d.Allowed {
-				t.Errorf("the reply %T %v for %d policies: got %+v, %v, want ErrFailed and nothing allowed",
+			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrMaybeExecuted) || d.Allowed {
+				t.Errorf("the reply %T %v for %d policies: got %+v, %v, want ErrMaybeExecuted and nothing allowed",
 					reply, reply, len(set), d, err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -20,9 +21,15 @@ var setScript = script.FromFS(lua.FS, "limit_set.lua").Batched()
 var listing = []*script.Script{logScript, keptBucketScript, keptSlidingScript}
 
 var (
-	errReply = errors.New("the reply is not a decision: is the client really connected to Redis?")
-	errMoves = errors.New("the clock of Redis left three windows of the calendar between two calls: is it being set?")
+	errRecord = errors.New("the key holds no record of this policy")
+	errBack   = errors.New("the clock of Redis went back between two calls: is it being set?")
+	errMoves  = errors.New("the clock of Redis left three windows of the calendar between two calls: is it being set?")
 )
+
+// broken returns the error for numbers that no record of neap gives.
+func broken(s *script.Script) error {
+	return &script.Error{Script: s.Name(), Class: script.ErrFailed, Err: errRecord}
+}
 
 // remote keeps the state in Redis. Each decision is one call of a script.
 type remote struct {
@@ -31,6 +38,7 @@ type remote struct {
 	space  keyspace.Space
 	script *script.Script
 	alone  bool
+	lists  bool  // it may reply with a list although it is alone
 	moves  bool  // the arguments change with the time
 	leased bool  // the arguments name the decision's estimates
 	args   []any // for a cost of one permit; nil if the arguments change
@@ -53,7 +61,9 @@ func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	if len(rules) == 1 && !rules[0].id().shadow && !hasBan(rules[0]) && !r.leased && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
+		r.lists = slices.Contains(listing, r.script)
 	}
+	r.script = r.script.Replies(r.replies(rules))
 	if !r.moves && !r.leased {
 		r.args = r.argsOf(rules, 1, "")
 	}
@@ -140,56 +150,75 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks(), g.token)...); err != nil {
 			return err // do not reuse q: a client may still refer to it
 		}
-		now, outside := r.outside(&q.Call)
+		now, moved := int64(0), false
+		if r.moves {
+			now, moved = onlyTime(q.Reply())
+		}
 		switch {
-		case outside && !again:
+		case moved && !again:
 			l.seen(now)
-		case outside:
+		case moved:
 			return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errMoves}
 		case !r.read(l.rules, &q.Call, g.readings):
-			return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errReply}
+			return broken(r.script)
 		}
 		if q.Reset() {
 			remoteCalls.Put(q)
 		}
-		if !outside {
+		if !moved {
 			return nil
 		}
 	}
 }
 
-// outside returns what the clock of Redis shows if it is in none of a calendar's windows.
-func (r *remote) outside(call *script.Call) (now int64, outside bool) {
-	if !r.moves {
-		return 0, false
-	}
-	one, _ := call.Reply().([]any)
+// onlyTime returns what the clock of Redis shows if the reply is nothing else, because that
+// time is in none of a calendar's windows.
+func onlyTime(told any) (now int64, is bool) {
+	one, _ := told.([]any)
 	if len(one) != 1 {
 		return 0, false
 	}
-	now, outside = one[0].(int64)
-	return now, outside
+	now, is = one[0].(int64)
+	return now, is
 }
 
+// replies returns what the script replies to a decision, for [script.Script.Replies].
+func (r *remote) replies(rules []rule) (number func(n int64) bool, other func(told any) bool) {
+	many := 0
+	for _, rule := range rules {
+		if many += rule.width(); hasBan(rule) {
+			many++
+		}
+	}
+	list := reply.List(many, reply.Any)
+	if r.alone {
+		number = reply.Any
+	}
+	return number, func(told any) bool {
+		if text, is := told.(string); is && r.alone {
+			_, ok := rules[0].unpackText(text)
+			return ok
+		}
+		_, moved := onlyTime(told)
+		return moved && r.moves || (!r.alone || r.lists) && list(told)
+	}
+}
+
+// read reads a decision. ok is false if a record is broken.
 func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool) {
-	if n, is := call.Int(); is && r.alone {
+	if n, is := call.Int(); is {
 		into[0], ok = rules[0].unpack(n)
 		return ok
 	}
-	reply := call.Reply()
-	if text, is := reply.(string); is && r.alone {
+	told := call.Reply()
+	if text, is := told.(string); is {
 		into[0], ok = rules[0].unpackText(text)
 		return ok
 	}
-	numbers, _ := reply.([]any)
-	if r.alone && !slices.Contains(listing, r.script) {
-		return false
-	}
+	numbers := told.([]any)
 	for i, rule := range rules {
-		if len(numbers) < rule.width() {
-			return false
-		}
-		if into[i], ok = readSlice(numbers[:rule.width()]); !ok || !plausible(rule, into[i]) {
+		into[i] = readSlice(numbers[:rule.width()])
+		if !plausible(rule, into[i]) {
 			return false
 		}
 		numbers = numbers[rule.width():]
@@ -205,12 +234,10 @@ func plausible(r rule, told reading) bool {
 }
 
 // readSlice reads the numbers of one policy.
-func readSlice(numbers []any) (r reading, ok bool) {
+func readSlice(numbers []any) (r reading) {
 	for i, number := range numbers {
-		if r.n[i], ok = number.(int64); !ok {
-			return r, false
-		}
+		r.n[i] = number.(int64)
 	}
 	r.n[0], r.denied = readSigned(r.n[0])
-	return r, true
+	return r
 }

@@ -3,11 +3,12 @@ package limit
 import (
 	"context"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
 
-var resetScript = script.FromFS(lua.FS, "limit_reset.lua").Batched()
+var resetScript = script.FromFS(lua.FS, "limit_reset.lua").Batched().Replies(reply.From(0), nil)
 
 // Reset forgets what the subject has taken under every policy of the limiter, in Redis
 // and in this process. found reports whether there was anything to forget; if not, the
@@ -50,14 +51,8 @@ func (r *remote) reset(ctx context.Context, l *Limiter, subject string) (found b
 		}
 	}
 	reply, err := r.Run(ctx, resetScript, keys)
-	if err != nil {
-		return false, err
-	}
-	n, ok := reply.(int64)
-	if !ok || n < 0 {
-		return false, &script.Error{Script: resetScript.Name(), Class: script.ErrFailed, Err: errReply}
-	}
-	return n > 0, nil
+	n, _ := reply.(int64)
+	return n > 0, err
 }
 
 // reset reports whether anything of the subject was still in use. It must look, because a

@@ -3,8 +3,6 @@ package lock
 import (
 	"context"
 	"time"
-
-	"github.com/neap-go/neap/core/script"
 )
 
 // State is what Redis knows about a lock. The zero State is that of a key that was never
@@ -32,19 +30,28 @@ func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
+	state, _ := readState(reply)
+	return state, nil
+}
+
+// readState reads the reply of lock_inspect.lua.
+func readState(reply any) (s State, ok bool) {
 	parts, _ := reply.([]any)
-	if len(parts) == 4 {
-		fence, ok1 := parts[0].(int64)
-		left, ok2 := parts[1].(int64)
-		holds, ok3 := parts[2].(int64)
-		owner, ok4 := parts[3].(string)
-		if ok1 && ok2 && ok3 && ok4 {
-			return State{
-				Held: holds > 0, Owner: owner, Holds: int(holds), Fence: fence, Lease: time.Duration(left) * time.Millisecond,
-			}, nil
-		}
+	if len(parts) != 4 {
+		return State{}, false
 	}
-	return State{}, &script.Error{Script: inspectScript.Name(), Class: script.ErrFailed, Err: errReply}
+	fence, ok1 := parts[0].(int64)
+	left, ok2 := parts[1].(int64)
+	holds, ok3 := parts[2].(int64)
+	owner, ok4 := parts[3].(string)
+	return State{
+		Held: holds > 0, Owner: owner, Holds: int(holds), Fence: fence, Lease: time.Duration(left) * time.Millisecond,
+	}, ok1 && ok2 && ok3 && ok4
+}
+
+func isState(reply any) bool {
+	_, ok := readState(reply)
+	return ok
 }
 
 // ForceRelease ends all holds of a lock, and reports whether there was one. It is for
@@ -63,9 +70,5 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	n, ok := reply.(int64)
-	if !ok {
-		return false, &script.Error{Script: forceScript.Name(), Class: script.ErrFailed, Err: errReply}
-	}
-	return n == 1, nil
+	return reply == int64(1), nil
 }

@@ -2,31 +2,34 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
 
 var (
-	acquireScript = script.FromFS(lua.FS, "lock_acquire.lua").Batched()
-	extendScript  = script.FromFS(lua.FS, "lock_extend.lua").Batched().Essential()
-	releaseScript = script.FromFS(lua.FS, "lock_release.lua").Batched().Essential()
-	forceScript   = script.FromFS(lua.FS, "lock_force.lua").Batched().Essential()
-	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua").Batched()
-	startScript   = script.FromFS(lua.FS, "once_start.lua").Batched()
-	endScript     = script.FromFS(lua.FS, "once_end.lua").Batched().Essential()
-
-	errReply = errors.New("the reply is not about a lock: is the client really connected to Redis?")
+	acquireScript = script.FromFS(lua.FS, "lock_acquire.lua").Batched().Replies(isNotZero, nil)
+	extendScript  = script.FromFS(lua.FS, "lock_extend.lua").Batched().Essential().Replies(reply.From(absent), nil)
+	releaseScript = script.FromFS(lua.FS, "lock_release.lua").Batched().Essential().Replies(reply.From(ended), nil)
+	forceScript   = script.FromFS(lua.FS, "lock_force.lua").Batched().Essential().Replies(reply.OneOf(0, 1), nil)
+	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua").Batched().Replies(nil, isState)
+	startScript   = script.FromFS(lua.FS, "once_start.lua").Batched().Replies(reply.Any, isLate)
+	endScript     = script.FromFS(lua.FS, "once_end.lua").Batched().Essential().Replies(reply.OneOf(1, taken, absent, ended), nil)
 )
+
+func isNotZero(n int64) bool { return n != 0 }
+
+func isLate(reply any) bool { return reply == "late" }
 
 // These are the replies of the scripts if a hold is not held.
 const (
 	lapsed = 0
 	taken  = -1
+	absent = -2
 	ended  = -3 // by an earlier call, because only this process knows the hold
 )
 
@@ -38,13 +41,9 @@ func (s *shared) ask(
 	if err != nil {
 		return 0, asked, in, err
 	}
-	n, ok := reply.(int64)
-	switch {
-	case reply == "late":
+	n, is := reply.(int64)
+	if !is {
 		return 0, asked, in, ErrLate
-	case !ok:
-		in.Add(ask.Doubt{Last: asked, Calls: 1})
-		return 0, asked, in, &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
 	}
 	return n, asked, in, nil
 }

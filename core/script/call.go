@@ -95,9 +95,9 @@ type Command interface {
 	// Due returns when the budget of the call ends. If the deadline of the context is
 	// earlier, it is the caller's own.
 	Due() time.Time
-	// Answered reports whether it has ended with an answer, as [Error.Answered] has it.
-	// unknown reports whether it has ended with a reply that is none.
-	Answered() (answered, unknown bool)
+	// Answered reports whether it has ended with an answer, as [Error.Answered] has it. If
+	// it has ended with a reply that is none, unknown says with which.
+	Answered() (answered bool, unknown error)
 }
 
 // Transport sends a command. It returns nil when the command has ended; the command then
@@ -181,6 +181,9 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 		cmd, err := r.process(call, attempt, line)
 		c.written = cmd.Written()
 		if err == nil || isNil(cmd, err) {
+			err = cmd.check()
+		}
+		if err == nil {
 			c.answer(cmd)
 			return nil
 		}
@@ -322,16 +325,19 @@ func (c *command) Due() time.Time {
 }
 
 // Answered makes it a [Command].
-func (c *command) Answered() (answered, unknown bool) {
+func (c *command) Answered() (answered bool, unknown error) {
 	err := c.Err()
 	if err == nil || err == redis.Nil && c.Written() { // a wrapped redis.Nil is not a reply
-		return true, false
+		unknown = c.check()
+		return unknown == nil, unknown
 	}
 	if _, is := errors.AsType[redis.Error](err); !is || errors.Is(err, redis.Nil) {
-		return false, false
+		return false, nil
 	}
-	unknown = c.text.script.classify(err, c.Written()).unknown
-	return !unknown, unknown
+	if c.text.script.classify(err, c.Written()).unknown {
+		return false, err
+	}
+	return true, nil
 }
 
 // NewProbe makes a command for the server that has a key. The server refuses the command

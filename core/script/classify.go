@@ -86,8 +86,8 @@ func (s *Script) classifyReply(reply redis.Error, written bool) verdict {
 	switch reply {
 	case errUnmerged: // the call is made again by itself
 		return verdict{class: ErrNotExecuted, again: true}
-	case errReplies:
-		return verdict{class: ErrFailed}
+	case errShape:
+		return verdict{class: ErrMaybeExecuted, unknown: true}
 	}
 	text := reply.Error()
 	inside := strings.Contains(text, "user_script")

@@ -16,16 +16,17 @@ var (
 	// so, or the command never reached a connection, or a store did not send it.
 	ErrNotExecuted = errors.New("script: not executed")
 	// ErrMaybeExecuted reports that the reply was lost or late, or that it is neither the
-	// script's nor a refusal that package script knows: a proxy may give such a reply in
-	// place of the script's. The script ran once or not at all. It was not sent again.
+	// script's (see [Script.Replies]) nor a refusal that package script knows: a proxy may
+	// give such a reply in place of the script's. The script ran once or not at all. It was not sent again.
 	ErrMaybeExecuted = errors.New("script: maybe executed")
 	// ErrConfiguration reports that the call was refused, and that it will be refused
 	// until the credentials, the ACL, the client or the keys are changed. Nothing ran,
 	// with one exception: if the ACL does not allow a command, a key or a channel that
 	// the script uses, Redis has run the script up to there, and what it wrote remains.
 	ErrConfiguration = errors.New("script: refused by configuration")
-	// ErrFailed reports that the script raised an error, returned one whose text stands in
-	// it, or answered what it never should. See [Runner.Run].
+	// ErrFailed reports that the script raised an error, or returned one whose text stands
+	// in it: see [Runner.Run]. It is also the class of a reply that [Script.Decode] cannot
+	// use.
 	ErrFailed = errors.New("script: failed")
 )
 

@@ -46,11 +46,7 @@ func (s *Script) MergedBy(m *Merging) *Script {
 // made again by itself.
 const errUnmerged mergeError = "not decided in a merged call"
 
-// errReplies is the error of all calls in a merged call whose reply has the wrong number
-// of elements.
-const errReplies mergeError = "the reply is not that of the script: is the client really connected to Redis?"
-
-// mergeError is an error of a call that Redis answered.
+// mergeError is an error of a call that was answered.
 type mergeError string
 
 func (e mergeError) Error() string { return string(e) }
@@ -154,7 +150,7 @@ func (m *Merger) add(groups []group, c *command) []group {
 	words := c.Args()
 	args := words[5:]
 	for i := range groups {
-		if g := &groups[i]; g.script == c.text.script && equal(g.args, args) {
+		if g := &groups[i]; g.script.merging == c.text.script.merging && equal(g.args, args) {
 			g.add(c, words[4])
 			return groups
 		}

@@ -15,7 +15,7 @@ func mergeables(t *testing.T, n int, key string, common ...any) (all []Command) 
 	s := New("one.lua", "").MergedBy(&Merging{
 		Script: New("many.lua", ""), Kind: "sum", Numbers: 2,
 		Next: func(_ []int64, state, cost int64) int64 { return state + cost },
-	})
+	}).Replies(func(n int64) bool { return n < 999 }, nil)
 	for range n {
 		c := new(command)
 		c.text = text{of: c, script: s}
@@ -114,8 +114,10 @@ func TestAReplyOfAnotherShapeDecidesNothing(t *testing.T) {
 		states []int64
 		want   error
 	}{
-		"too short":       {nil, errReplies},
-		"too long":        {[]int64{1, 1}, errReplies},
+		"too short":       {nil, errShape},
+		"too long":        {[]int64{1, 1}, errShape},
+		"below 0":         {[]int64{-1}, errShape},
+		"never returned":  {[]int64{1000}, errShape},
 		"nothing, or nil": {[]int64{0}, errUnmerged}, // go-redis reads a nil as 0
 	} {
 		all := mergeables(t, 2, "k")

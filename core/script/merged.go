@@ -123,11 +123,21 @@ func (r *run) begin() {
 	}
 }
 
+// fits reports whether the script may have given that reply.
+func (m *merged) fits(states []int64) bool {
+	for _, state := range states {
+		if state < 0 || state > 0 && !m.of.gives(state-1) {
+			return false
+		}
+	}
+	return len(states) == len(m.runs)
+}
+
 // deliver gives each call its answer.
 func (m *merged) deliver() {
 	states, err := m.Result()
-	if err == nil && len(states) != len(m.runs) {
-		err = errReplies
+	if err == nil && !m.fits(states) {
+		err = errShape
 	}
 	if err != nil && err != errUnmerged {
 		err = m.of.merging.Script.place(err)

@@ -17,6 +17,7 @@ type Script struct {
 	essential bool
 	batched   bool
 	merging   *Merging // nil if its calls are not merged
+	replies   *replies // nil if any reply will do
 }
 
 // New makes a script. The name is the name of its file without the directory; errors have

@@ -146,7 +146,7 @@ func (r *Reservation) cancel(ctx context.Context) (in ask.Doubt, err error) {
 		r.takeBack()
 		r.of.count.cancellations.Add(1)
 		r.notify(ctx, store.Abandoned)
-		err = fault(cancelScript, n)
+		err = fault(n)
 	}
 	return in, err
 }

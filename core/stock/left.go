@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/reply"
 )
 
 // Level says how many units of an item there are. Units is the sum of Left, Held and
@@ -30,35 +32,32 @@ func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
 		if err != nil {
 			return Level{}, err
 		}
-		switch reply := reply.(type) {
-		case int64:
-			if reply != due {
-				return Level{}, either(fault(leftScript, reply), broken(leftScript))
-			}
-			if err := lapsed.sweep(ctx, s, key); err != nil {
-				return Level{}, err
-			}
-			continue
-		case []any:
-			if n, ok := numbers(reply); ok && len(n) == 5 {
-				return Level{
-					Units: n[0], Left: n[1], Held: n[2], Sold: n[3], Lifetime: time.Duration(n[4]) * time.Millisecond,
-				}, nil
-			}
+		switch now, is := level(reply); {
+		case is:
+			return now, nil
+		case reply != int64(due):
+			return Level{}, fault(reply.(int64))
 		}
-		return Level{}, broken(leftScript)
+		if err := lapsed.sweep(ctx, s, key); err != nil {
+			return Level{}, err
+		}
 	}
 }
 
-func numbers(parts []any) (all []int64, ok bool) {
-	for _, part := range parts {
-		n, ok := part.(int64)
-		if !ok {
-			return nil, false
-		}
-		all = append(all, n)
+// level reads the reply of stock_left.lua about an item.
+func level(told any) (l Level, ok bool) {
+	n, ok := reply.Numbers(told)
+	if !ok || len(n) != 5 {
+		return Level{}, false
 	}
-	return all, true
+	return Level{
+		Units: n[0], Left: n[1], Held: n[2], Sold: n[3], Lifetime: time.Duration(n[4]) * time.Millisecond,
+	}, true
+}
+
+func isLevel(told any) bool {
+	_, ok := level(told)
+	return ok
 }
 
 // Buyer is one reservation of an item.
@@ -108,15 +107,21 @@ func (s *Stock) buyers(ctx context.Context, key, cursor string) (found []Buyer, 
 	if err != nil {
 		return nil, "", err
 	}
-	if n, ok := reply.(int64); ok {
-		return nil, "", either(fault(buyersScript, n), broken(buyersScript))
+	if n, is := reply.(int64); is {
+		return nil, "", fault(n)
 	}
-	parts, _ := reply.([]any)
+	found, next, _ = buyers(reply)
+	return found, next, nil
+}
+
+// buyers reads the reply of stock_buyers.lua about an item.
+func buyers(told any) (found []Buyer, next string, ok bool) {
+	parts, _ := told.([]any)
 	if len(parts)%4 != 1 {
-		return nil, "", broken(buyersScript)
+		return nil, "", false
 	}
-	next, ok := parts[0].(string)
-	for i := 1; i < len(parts) && ok; i += 4 {
+	next, ok = parts[0].(string)
+	for i := 1; i < len(parts); i += 4 {
 		b := Buyer{}
 		var left int64
 		var oks [4]bool
@@ -124,14 +129,16 @@ func (s *Stock) buyers(ctx context.Context, key, cursor string) (found []Buyer, 
 		b.ID, oks[1] = parts[i+1].(string)
 		b.Quantity, oks[2] = parts[i+2].(int64)
 		left, oks[3] = parts[i+3].(int64)
-		ok = oks == [4]bool{true, true, true, true}
+		ok = ok && oks == [4]bool{true, true, true, true}
 		if b.Sold = left < 0; !b.Sold {
 			b.Lease = time.Duration(left) * time.Millisecond
 		}
 		found = append(found, b)
 	}
-	if !ok {
-		return nil, "", broken(buyersScript)
-	}
-	return found, next, nil
+	return found, next, ok
+}
+
+func isBuyers(told any) bool {
+	_, _, ok := buyers(told)
+	return ok
 }

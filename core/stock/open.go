@@ -37,7 +37,7 @@ func (s *Stock) Open(ctx context.Context, item string, units int64, until time.T
 	n, _, _, err := s.number(ctx, openScript, key,
 		integer(units), integer(until.UnixMilli()), milliseconds(longest), token.New())
 	if err != nil || n < 0 {
-		return false, either(err, fault(openScript, n))
+		return false, either(err, fault(n))
 	}
 	return n == 1, nil
 }
@@ -68,7 +68,7 @@ func (s *Stock) Restock(ctx context.Context, item, id string, units int64) error
 	if err == nil && n == none {
 		return ErrUnits
 	}
-	return either(err, fault(restockScript, n))
+	return either(err, fault(n))
 }
 
 // Forget deletes an item and everything that Redis knows about it, its buyers included.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/store"
 )
 
@@ -28,8 +29,7 @@ func (r *Reservation) renew(ctx context.Context, ttl time.Duration) (left time.D
 	if err != nil {
 		return 0, since, nil, err
 	}
-	lost, err = r.renewed(numbers[0])
-	return ttl, since, lost, err
+	return ttl, since, r.renewed(numbers[0]), nil
 }
 
 // renew asks Redis to renew reservations of one item, and returns a number for each.
@@ -38,32 +38,26 @@ func (s *Stock) renew(ctx context.Context, key string, ttl time.Duration, all ..
 	for _, r := range all {
 		args = append(args, r.question.buyer, r.question.id, r.claim())
 	}
-	reply, since, _, err := s.asker.Ask(ctx, renewScript, key, args...)
-	if err == nil {
-		err = renewScript.Decode(reply, &numbers)
-	}
-	if err == nil && len(numbers) != len(all) {
-		err = broken(renewScript)
-	}
+	each := renewScript.Replies(nil, reply.List(len(all), reply.OneOf(1, 2, none, unknown, disagrees)))
+	told, since, _, err := s.asker.Ask(ctx, each, key, args...)
+	numbers, _ = reply.Numbers(told)
 	return numbers, since, err
 }
 
 // renewed returns how the reservation was lost. errSold counts as lost, too: it ends the
 // lease.
-func (r *Reservation) renewed(n int64) (lost, err error) {
+func (r *Reservation) renewed(n int64) (lost error) {
 	switch n {
 	case 1:
-		return nil, nil
+		return nil
 	case 2:
 		r.becomes(sold)
 		r.ended(errSold)
-		return errSold, nil
+		return errSold
 	case none:
-		return ErrLapsed, nil
-	case unknown, disagrees:
-		return fault(renewScript, n), nil
+		return ErrLapsed
 	}
-	return nil, broken(renewScript)
+	return fault(n)
 }
 
 // renewals is a Stock as the wheel of leases has it.
@@ -94,11 +88,10 @@ func (s renewals) Renew(key string, all []*lease.Member) []lease.Result {
 	numbers, since, err := s.renew(context.Background(), key, s.opts.Lease, asking...)
 	for i, r := range asking {
 		var lost error
-		failed := err
 		if err == nil {
-			lost, failed = r.renewed(numbers[i])
+			lost = r.renewed(numbers[i])
 		}
-		results[at[i]] = r.lease.Result(r.lease.Renewed(s.opts.Lease, since, lost, failed))
+		results[at[i]] = r.lease.Result(r.lease.Renewed(s.opts.Lease, since, lost, err))
 	}
 	return results
 }

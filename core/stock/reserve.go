@@ -181,12 +181,8 @@ func (s *Stock) take(ctx context.Context, q *question, term any) (n int64, asked
 			continue
 		case n == none:
 			return 0, asked, in, ErrSoldOut
-		case n < 1 || n > 4:
-			err := either(fault(reserveScript, n), broken(reserveScript))
-			if errors.Is(err, errReply) {
-				in.Add(ask.Doubt{Last: asked, Calls: 1})
-			}
-			return 0, asked, in, err
+		case n < 0:
+			return 0, asked, in, fault(n)
 		}
 		return n, asked, in, nil
 	}

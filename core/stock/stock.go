@@ -11,6 +11,7 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -19,19 +20,20 @@ import (
 )
 
 var (
-	openScript    = script.FromFS(lua.FS, "stock_open.lua").Batched()
-	reserveScript = script.FromFS(lua.FS, "stock_reserve.lua").Batched()
+	openScript    = script.FromFS(lua.FS, "stock_open.lua").Batched().Replies(reply.OneOf(1, 0, disagrees, outside), nil)
+	reserveScript = script.FromFS(lua.FS, "stock_reserve.lua").Batched().
+			Replies(reply.OneOf(1, 2, 3, 4, none, yours, unknown, disagrees, differs, due, crowded), nil)
 	confirmScript = reserveScript.Essential()
 	renewScript   = script.FromFS(lua.FS, "stock_renew.lua").Batched().Essential()
-	cancelScript  = script.FromFS(lua.FS, "stock_cancel.lua").Batched().Essential()
-	sweepScript   = script.FromFS(lua.FS, "stock_sweep.lua").Essential()
-	restockScript = script.FromFS(lua.FS, "stock_restock.lua").Batched()
-	leftScript    = script.FromFS(lua.FS, "stock_left.lua").Batched()
-	buyersScript  = script.FromFS(lua.FS, "stock_buyers.lua")
-	forgetScript  = script.FromFS(lua.FS, "stock_forget.lua").Batched()
-
-	errReply = errors.New("the reply is not about an item: is the client really connected to Redis?")
+	cancelScript  = script.FromFS(lua.FS, "stock_cancel.lua").Batched().Essential().Replies(reply.OneOf(1, 2, 0, unknown, disagrees), nil)
+	sweepScript   = script.FromFS(lua.FS, "stock_sweep.lua").Essential().Replies(isPlace, nil)
+	restockScript = script.FromFS(lua.FS, "stock_restock.lua").Batched().Replies(reply.OneOf(1, 0, none, unknown, disagrees, differs), nil)
+	leftScript    = script.FromFS(lua.FS, "stock_left.lua").Batched().Replies(reply.OneOf(unknown, disagrees, due), isLevel)
+	buyersScript  = script.FromFS(lua.FS, "stock_buyers.lua").Replies(reply.OneOf(unknown, disagrees), isBuyers)
+	forgetScript  = script.FromFS(lua.FS, "stock_forget.lua").Batched().Replies(reply.OneOf(1, 0), nil)
 )
+
+func isPlace(n int64) bool { return n >= 0 || n == unknown || n == disagrees }
 
 // These are the replies of the scripts that mean no.
 const (
@@ -127,34 +129,19 @@ func (s *Stock) number(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (n int64, asked time.Time, in ask.Doubt, err error) {
 	reply, asked, in, err := s.asker.Ask(ctx, sc, key, args...)
-	if err != nil {
-		return 0, asked, in, err
-	}
-	if n, err = count(sc, reply); err != nil {
-		in.Add(ask.Doubt{Last: asked, Calls: 1})
-	}
+	n, _ = reply.(int64)
 	return n, asked, in, err
 }
 
 // once is number for a script that must not run twice.
 func (s *Stock) once(ctx context.Context, sc *script.Script, key string, args ...any) (int64, error) {
 	reply, err := s.asker.Runner.Run(ctx, sc, []string{key}, args...)
-	if err != nil {
-		return 0, err
-	}
-	return count(sc, reply)
-}
-
-func count(sc *script.Script, reply any) (int64, error) {
-	n, ok := reply.(int64)
-	if !ok {
-		return 0, broken(sc)
-	}
-	return n, nil
+	n, _ := reply.(int64)
+	return n, err
 }
 
 // fault returns what a reply below 0 means, whatever the call.
-func fault(sc *script.Script, n int64) error {
+func fault(n int64) error {
 	switch n {
 	case yours:
 		return ErrYours
@@ -169,15 +156,7 @@ func fault(sc *script.Script, n int64) error {
 	case crowded:
 		return ErrCalls
 	}
-	if n >= 0 {
-		return nil
-	}
-	return broken(sc)
-}
-
-// broken returns the error for a reply that no script of neap gives.
-func broken(sc *script.Script) error {
-	return &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
+	return nil
 }
 
 func milliseconds(d time.Duration) string { return integer(d.Milliseconds()) }

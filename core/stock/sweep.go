@@ -25,7 +25,7 @@ func (w *sweeping) sweep(ctx context.Context, s *Stock, key string) error {
 		}
 		n, _, _, err := s.number(ctx, sweepScript, key, integer(from))
 		if err != nil || n <= 0 {
-			return either(err, fault(sweepScript, n))
+			return either(err, fault(n))
 		}
 		from = n
 	}

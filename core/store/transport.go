@@ -167,8 +167,8 @@ func (b *breaker) resultOf(cmd script.Command) queue.Result {
 		return queue.Ignored
 	case answered:
 		return queue.Answered
-	case unknown:
-		b.failed.Store(b.node.unanswered(&script.Error{Class: script.ErrMaybeExecuted, Err: cmd.Err()}, 1))
+	case unknown != nil:
+		b.failed.Store(b.node.unanswered(&script.Error{Class: script.ErrMaybeExecuted, Err: unknown}, 1))
 		return queue.Unknown
 	case cmd.Written():
 		return queue.Unanswered

@@ -87,34 +87,39 @@ func crowd(t *testing.T, l *limit.Limiter, subject func(i int) string, each func
 // in the gauges, and for the breaker.
 func TestUnknownRepliesAreAnOutage(t *testing.T) {
 	t.Parallel()
-	p := newProxied(t)
-	rdb := p.server.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = p.Dial, true })
-	st, log := watched(t, rdb, p.prefix, watchedBudget)
-	l := limiter(t, st)
-	if err := l.Warm(t.Context()); err != nil {
-		t.Fatal(err)
+	for line, code := range map[string]string{"-PROXY timed out": "code=PROXY", "+timed out": "", "$-1": "", "*0": ""} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			p := newProxied(t)
+			rdb := p.server.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = p.Dial, true })
+			st, log := watched(t, rdb, p.prefix, watchedBudget)
+			l := limiter(t, st)
+			if err := l.Warm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.Answer(line, redistest.After, ever, "evalsha", "eval")
+			lost := func() (is bool) {
+				for _, g := range st.Gauges() {
+					is = is || g.Primitive == store.Server && g.Open && g.Lost && g.Failing > 0
+				}
+				return is && log.has("neap: Redis does not answer", code, `class="script: maybe executed"`)
+			}
+			until := time.Now().Add(time.Minute)
+			crowd(t, l, func(i int) string { return fmt.Sprint(i) }, func(_ string, d limit.Decision) {
+				if !errors.Is(d.Cause, script.ErrMaybeExecuted) && !errors.Is(d.Cause, script.ErrNotExecuted) {
+					t.Errorf("got a decision because of %v, want ErrMaybeExecuted, or ErrNotExecuted behind the breaker", d.Cause)
+				}
+			}, func() bool { return lost() || time.Now().After(until) })
+			if !lost() || log.has("timed out") {
+				t.Errorf("got the gauges %+v and the log\n%s\nwant an outage, and nothing of the reply but its code", st.Gauges(), &log.text)
+			}
+			p.Answer("", redistest.After, 0)
+			redistest.Await(t, time.Minute, "the end of the outage", func() bool {
+				_, _ = l.Take(t.Context(), "s")
+				return log.has("neap: Redis answers again")
+			})
+		})
 	}
-	p.Answer("-PROXY timed out", redistest.After, ever, "evalsha", "eval")
-	lost := func() (is bool) {
-		for _, g := range st.Gauges() {
-			is = is || g.Primitive == store.Server && g.Open && g.Lost && g.Failing > 0
-		}
-		return is && log.has("neap: Redis does not answer", "code=PROXY", `class="script: maybe executed"`)
-	}
-	until := time.Now().Add(time.Minute)
-	crowd(t, l, func(i int) string { return fmt.Sprint(i) }, func(_ string, d limit.Decision) {
-		if !errors.Is(d.Cause, script.ErrMaybeExecuted) && !errors.Is(d.Cause, script.ErrNotExecuted) {
-			t.Errorf("got a decision because of %v, want ErrMaybeExecuted, or ErrNotExecuted behind the breaker", d.Cause)
-		}
-	}, func() bool { return lost() || time.Now().After(until) })
-	if !lost() || log.has("timed out") {
-		t.Errorf("got the gauges %+v and the log\n%s\nwant an outage, and nothing of the reply but its code", st.Gauges(), &log.text)
-	}
-	p.Answer("", redistest.After, 0)
-	redistest.Await(t, time.Minute, "the end of the outage", func() bool {
-		_, _ = l.Take(t.Context(), "s")
-		return log.has("neap: Redis answers again")
-	})
 }
 
 // TestAMisconfigurationIsNoOutage: the server refuses what a client sends before its first

@@ -25,6 +25,9 @@ type call struct {
 	left func(ctx context.Context) string
 }
 
+// prepare makes what a call needs.
+type prepare func(t *testing.T, here, there *side, key string) call
+
 // side is a store on one side of a proxy, with the primitives on it.
 type side struct {
 	limiter, open, local *limit.Limiter
@@ -72,7 +75,7 @@ func (s *side) warm(ctx context.Context) error {
 
 // calls are the calls whose answer a proxy may replace. Each makes one for a key, on the
 // side of the proxy, and looks at it from the other side. A new primitive joins here.
-var calls = map[string]func(t *testing.T, here, there *side, key string) call{
+var calls = map[string]prepare{
 	"limit that fails closed": func(_ *testing.T, here, _ *side, key string) call {
 		return call{func(ctx context.Context) error { return degraded(here.limiter.Take(ctx, key)) }, nothing}
 	},

@@ -3,7 +3,6 @@ package behind
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,8 +17,40 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// These are replies of proxies and of managed servers. core/script has a table of more.
-var replies = []string{"upstream failure", "ERR Connection timed out", "ERR internal error"}
+// replies are replies of proxies and of managed servers, and replies of a shape that no
+// script of neap returns. core/script has a table of more errors.
+var replies = map[string]string{
+	"an error of Envoy":       "-upstream failure",
+	"an error of a proxy":     "-ERR Connection timed out",
+	"an error of a server":    "-ERR internal error",
+	"a status":                "+FINE",
+	"nil":                     "$-1",
+	"a string":                "$4\r\nabcd",
+	"an empty list":           "*0",
+	"a list of lists":         "*1\r\n*1\r\n:1",
+	"an error in a list":      "*2\r\n-ERR x\r\n:1",
+	"a map":                   "%1\r\n+a\r\n:1",
+	"a fraction":              ",1.5",
+	"a boolean":               "#t",
+	"a number of many digits": "(12345678901234567890",
+}
+
+// never are numbers that a script never returns, to one of the calls.
+var never = map[string]string{
+	"refund":                   "*1\r\n:1",
+	"settle":                   "*2\r\n:1\r\n:0",
+	"slot that fails closed":   ":0",
+	"lock":                     ":0",
+	"release of a lock":        ":-4",
+	"extension of a lock":      ":-3",
+	"claim of a guard":         ":-1",
+	"conclusion of a guard":    ":0",
+	"claim that is given back": ":2",
+	"reservation":              ":0",
+	"sale":                     ":5",
+	"confirmation":             ":0",
+	"cancellation":             ":3",
+}
 
 const (
 	budget = 5 * time.Second
@@ -62,50 +93,46 @@ func (p *proxied) side(t *testing.T) *side {
 // and what Redis has granted is taken back.
 func TestAReplyThatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	for _, reply := range replies {
-		for when, how := range map[redistest.When]string{redistest.Before: "before", redistest.After: "after"} {
+	for reply, line := range replies {
+		for when, how := range whens {
 			t.Run(how+" the script, "+reply, func(t *testing.T) {
 				t.Parallel()
-				p := newProxied(t)
-				all := map[string]call{}
-				for name, prepare := range calls {
-					all[name] = prepare(t, p.side(t), p.there, name)
-				}
-				p.Answer("-"+reply, when, ever, "evalsha", "eval")
-				var asks sync.WaitGroup
-				for name, c := range all {
-					asks.Go(func() {
-						if err := c.ask(t.Context()); !errors.Is(err, script.ErrMaybeExecuted) {
-							t.Errorf("%s: got %v, want ErrMaybeExecuted", name, err)
-						}
-					})
-				}
-				asks.Wait()
-				p.Answer("", when, 0)
-				for name, c := range all {
-					backWithin(t, c, name)
-				}
+				isNotKnown(t, line, when, calls)
+			})
+		}
+	}
+	for name, line := range never {
+		for when, how := range whens {
+			t.Run(how+" the script, a number that it never returns, "+name, func(t *testing.T) {
+				t.Parallel()
+				isNotKnown(t, line, when, map[string]prepare{name: calls[name]})
 			})
 		}
 	}
 }
 
-// TestAReplyOfAnotherShape: the reply to a call is one that its script never gives. That
-// says nothing about whether the script ran.
-func TestAReplyOfAnotherShape(t *testing.T) {
-	t.Parallel()
-	for when, how := range map[redistest.When]string{redistest.Before: "before", redistest.After: "after"} {
-		p := newProxied(t)
-		for name, prepare := range calls {
-			c := prepare(t, p.side(t), p.there, name)
-			p.Answer("+FINE", when, ever, "evalsha", "eval")
-			err := c.ask(t.Context())
-			p.Answer("", when, 0)
-			if err == nil {
-				t.Errorf("%s: got no error for a reply in place of the script's, %s it ran", name, how)
+var whens = map[redistest.When]string{redistest.Before: "before", redistest.After: "after"}
+
+func isNotKnown(t *testing.T, line string, when redistest.When, calls map[string]prepare) {
+	t.Helper()
+	p := newProxied(t)
+	all := map[string]call{}
+	for name, prepare := range calls {
+		all[name] = prepare(t, p.side(t), p.there, name)
+	}
+	p.Answer(line, when, ever, "evalsha", "eval")
+	var asks sync.WaitGroup
+	for name, c := range all {
+		asks.Go(func() {
+			if err := c.ask(t.Context()); !errors.Is(err, script.ErrMaybeExecuted) {
+				t.Errorf("%s: got %v, want ErrMaybeExecuted", name, err)
 			}
-			backWithin(t, c, name)
-		}
+		})
+	}
+	asks.Wait()
+	p.Answer("", when, 0)
+	for name, c := range all {
+		backWithin(t, c, name)
 	}
 }
 
@@ -154,14 +181,14 @@ func TestLeadGoesOn(t *testing.T) {
 	t.Parallel()
 	p := newProxied(t)
 	here := p.side(t)
-	for i, reply := range replies {
-		p.Answer("-"+reply, redistest.After, ever, "evalsha", "eval")
+	for reply, line := range replies {
+		p.Answer(line, redistest.After, ever, "evalsha", "eval")
 		before := p.Lost()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		var led atomic.Bool
 		done := make(chan error, 1)
 		go func() {
-			done <- here.locker.Lead(ctx, fmt.Sprint("key", i), func(ctx context.Context) error {
+			done <- here.locker.Lead(ctx, reply, func(ctx context.Context) error {
 				_, holds := lock.FromContext(ctx)
 				led.Store(holds)
 				return nil
@@ -170,7 +197,7 @@ func TestLeadGoesOn(t *testing.T) {
 		redistest.Await(t, 20*time.Second, "the first asks", func() bool { return p.Lost() > before+3 || led.Load() })
 		p.Answer("", redistest.After, 0)
 		if err := <-done; err != nil || !led.Load() {
-			t.Errorf("Lead behind a proxy that says %q for a while: got %v, led %v, want no error and true", reply, err, led.Load())
+			t.Errorf("Lead behind a proxy that replies with %s for a while: got %v, led %v, want no error and true", reply, err, led.Load())
 		}
 		cancel()
 	}
