@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/store"
 )
@@ -131,7 +132,14 @@ func (g *Guard) begin(ctx context.Context, q *question) (Run, error) {
 func (g *Guard) finish(ctx context.Context, q *question, r Run, err error) (Run, error) {
 	err = q.doubt.Worst(err)
 	outcome := g.count.finished(r, err)
+	told := false
+	defer func() { // an observer may end the goroutine, and then no caller gets the grant
+		if !told && r.Claim != nil {
+			background.Go(func() { _ = r.Claim.Abandon(context.Background()) })
+		}
+	}()
 	g.store.NotifyCall(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome}, q.began, err)
+	told = true
 	if r.Claim == nil {
 		g.takeBack(q)
 	}

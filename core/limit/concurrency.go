@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/token"
@@ -132,7 +133,14 @@ func (c *Concurrency) Try(ctx context.Context, subject string) (*Slot, error) {
 	s := &Slot{of: c, subject: c.space.Subject(subject)}
 	err := c.acquire(ctx, s, subject)
 	c.count.add(&s.Decision, err)
+	told := false
+	defer func() { // an observer may end the goroutine, and then no caller gets the grant
+		if !told && err == nil {
+			background.Go(func() { _ = s.Release(context.Background()) })
+		}
+	}()
 	c.observers.notify(ctx, 1, &s.Decision, err, time.Since(began))
+	told = true
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/store"
 )
 
@@ -108,7 +109,14 @@ func (s *shared) bring(ctx context.Context, b *bid, wake string) (int64, time.Ti
 func (s *shared) finish(ctx context.Context, b *bid, held *Lock, err error) (*Lock, error) {
 	err = b.doubt.Worst(err)
 	outcome := s.count.finished(err)
+	told := false
+	defer func() { // an observer may end the goroutine, and then no caller gets the grant
+		if !told && held != nil {
+			background.Go(func() { _ = held.Release(context.Background()) })
+		}
+	}()
 	s.store.NotifyCall(ctx, store.Event{Primitive: store.Lock, Name: s.name, Outcome: outcome}, b.began, err)
+	told = true
 	if held == nil && b.doubt.Calls > 0 {
 		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
@@ -48,7 +49,14 @@ func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *Reser
 	began := time.Now()
 	err = s.reserve(ctx, r, opts)
 	outcome := s.count.finished(r, err)
+	told := false
+	defer func() { // an observer may end the goroutine, and then no caller gets the grant
+		if !told && err == nil {
+			background.Go(func() { _ = r.Cancel(context.Background()) })
+		}
+	}()
 	s.store.NotifyCall(ctx, store.Event{Primitive: store.Stock, Name: s.name, Outcome: outcome, Cost: r.quantity}, began, err)
+	told = true
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,8 @@ type Event struct {
 // library does in the background, it may run on another goroutine. So it must be quick
 // and safe for concurrent use. The context is the caller's. For a loss, a server and the
 // background, the context does not end. If an observer panics, the panic is swallowed and
-// logged to slog.Default, without its value.
+// logged to slog.Default, without its value. If it ends the goroutine, as runtime.Goexit
+// does, the caller gets no answer, and what was granted is given back.
 type Observer func(ctx context.Context, e Event)
 
 // Primitive is what an event is about.

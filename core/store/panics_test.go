@@ -166,6 +166,53 @@ func eachGrant(t *testing.T, st *store.Store) []*grants {
 	}}
 }
 
+// TestObserversThatDoNotReturn take no grant with them: a panic changes nothing, and what is
+// granted to a goroutine that an observer ends is given back.
+func TestObserversThatDoNotReturn(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(){"a panic": func() { panic(errHook) }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := miniredis.NewMiniRedis()
+				t.Cleanup(m.Close)
+				m.ClockTTL(true)
+				st := storetest.Open(t, redistest.BubbleClient(t, m), store.Options{Budget: time.Second})
+				all := eachGrant(t, st)
+				remove := st.Observe(func(context.Context, store.Event) { end() })
+				granted := map[*grants]error{}
+				for _, g := range all {
+					ended := errors.New("the goroutine ended")
+					done := make(chan error, 1)
+					go func() {
+						err := ended
+						defer func() { done <- err }()
+						err = g.take(t.Context())
+					}()
+					granted[g] = <-done
+					if exits := name == "Goexit"; exits != (granted[g] == ended) || granted[g] != nil && !exits {
+						t.Errorf("%s: got %v, want no grant only after Goexit", g.name, granted[g])
+					}
+				}
+				remove()
+				runtime.GC() // renewals refer to an estimate weakly
+				runtime.GC()
+				time.Sleep(4 * panicLease)
+				for _, g := range all {
+					var err error
+					if granted[g] != nil {
+						err = g.take(t.Context())
+					}
+					if err = errors.Join(err, g.held(t.Context()), g.leave(t.Context())); err != nil {
+						t.Errorf("%s, four leases later: got %v, want it to be had", g.name, err)
+					}
+				}
+				time.Sleep(time.Hour)
+			})
+		})
+	}
+}
+
 // TestHooksThatDoNotReturn end neither the process nor a grant: leases are renewed once the
 // hook is mended, and what a call may have granted or was to end is taken back.
 func TestHooksThatDoNotReturn(t *testing.T) {
