@@ -192,7 +192,9 @@ func (r *remote) replies(rules []rule) (number func(n int64) bool, other func(to
 	}
 	list := reply.List(many, reply.Any)
 	if r.alone {
-		number = reply.Any
+		if _, packs := rules[0].unpack(0); packs {
+			number = reply.Any
+		}
 	}
 	return number, func(told any) bool {
 		if text, is := told.(string); is && r.alone {
