@@ -119,7 +119,7 @@ func (m *leasedModel) renew(now time.Time, token string) (there bool) {
 // TestEstimatesEqualModel mixes takes, settlements, refunds, renewals, crashes and pauses.
 func TestEstimatesEqualModel(t *testing.T) {
 	t.Parallel()
-	const perPolicy = 300
+	const perPolicy = 100
 	other := TokenBucket{Name: "other", Rate: 1e6, Per: time.Second}
 	ban := Ban{After: 1e6, Within: time.Hour, For: time.Hour}
 	lasts := func(d time.Duration) func(time.Time) time.Time {

@@ -18,7 +18,7 @@ func TestFiguresHold(t *testing.T) {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			rng := redistest.Rand(t)
-			for i := range 200 {
+			for i := range redistest.Steps(2000) {
 				p := randomPolicy(rng, k)
 				if i < len(notable[k]) {
 					p = notable[k][i]

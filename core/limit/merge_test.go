@@ -159,7 +159,7 @@ func disturb(rng *rand.Rand, m *miniredis.Miniredis, key, twin string) {
 // states are the same.
 func TestMergedEqualsSequential(t *testing.T) {
 	t.Parallel()
-	const perPolicy = 50
+	const perPolicy = 25
 	for _, k := range []kind{kindBucket, kindFast, kindWindow, kindSliding} {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +168,7 @@ func TestMergedEqualsSequential(t *testing.T) {
 			merged := &gathered{rdb: rdb, most: 16}
 			sequential := must(script.NewRunner(rdb, &script.Options{Budget: time.Minute}))(t)
 			asked, sent := 0, 0
-			for i := range max(redistest.Steps(10_000)/perPolicy, 1) { // of some ten questions
+			for i := range max(redistest.Steps(100_000)/10/perPolicy, 1) { // a step has some ten questions
 				p := randomPolicy(rng, k)
 				if i < len(notable[k]) {
 					p = notable[k][i]

@@ -104,7 +104,7 @@ func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) {
 // every algorithm is the model's, and RetryAfter is neither too early nor too late.
 func TestScriptsEqualModels(t *testing.T) {
 	t.Parallel()
-	const perPolicy = 100
+	const perPolicy = 50
 	for _, k := range kinds {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()

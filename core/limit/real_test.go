@@ -108,7 +108,7 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 				prefix := srv.Prefix(t)
 				rng := redistest.Rand(t)
 				denied, explained := 0, 0
-				for i := range max(redistest.Ops(10_000)/100, 1) {
+				for i := range max(redistest.Steps(10_000)/100, 2) {
 					policies := choose(rng)
 					l := must(New(storetest.At(t, client, prefix), fmt.Sprintf("r%d", i), policies, closed(10*time.Second)))(t)
 					states := [][]cell{make([]cell, len(policies))}
@@ -146,7 +146,7 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 		}
 	})
 	met.Want(t, 1, "denied")
-	met.Want(t, redistest.Ops(10_000)/10, "explained")
+	met.Want(t, redistest.Steps(10_000), "explained")
 }
 
 // mostExplained is how many ways from a state to the next are followed. If the machine
@@ -324,12 +324,12 @@ func TestExactUnderContention(t *testing.T) {
 		t.Run(p.PolicyName(), func(t *testing.T) {
 			t.Parallel()
 			onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
-				admitted, began, ended := contend(t, connect, prefix, []Policy{p}, 64*75)
+				admitted, began, ended := contend(t, connect, prefix, []Policy{p}, 64*25)
 				tick := time.Millisecond
 				most := p.Burst + int64(float64(p.Rate)*(ended.Sub(began)+tick).Seconds())
 				if admitted < p.Burst || admitted > most { // a slow machine may ask for fewer than are refilled
 					t.Errorf("got %d of %d admitted in %v, want from %d to %d",
-						admitted, 64*75, ended.Sub(began), p.Burst, most)
+						admitted, 64*25, ended.Sub(began), p.Burst, most)
 				}
 			})
 		})

@@ -54,7 +54,7 @@ func guess(rng *rand.Rand, at int64, window time.Duration) moment {
 // ones and repeated ones, with the moment known exactly or not.
 func TestRefundsEqualModels(t *testing.T) {
 	t.Parallel()
-	const perPolicy = 200
+	const perPolicy = 100
 	for _, k := range append(slices.Clone(kinds), "set") {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()

@@ -185,7 +185,7 @@ func TestFiguresOfSharesHold(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			policiesOf(t, k, 200, func(rng *rand.Rand, p Policy, r rule) {
+			policiesOf(t, k, redistest.Steps(2000), func(rng *rand.Rand, p Policy, r rule) {
 				n := 2 + rng.Int64N([]int64{3, 20, 200}[rng.IntN(3)])
 				whole := share(r.id().limit, r.id().limit, n)
 				step := max(grain(r), time.Microsecond)

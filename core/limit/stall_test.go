@@ -221,7 +221,7 @@ func TestWhatIsUsedIsChargedThroughACut(t *testing.T) {
 				if err := l.Refund(t.Context(), must(l.Take(t.Context(), "warm"))(t)); err != nil {
 					t.Fatal(err)
 				}
-				stride := max(int(1/float64(redistest.Ops(1000))*1000), 1)
+				stride := max(3000/redistest.Ops(3000), 1)
 				bytes, cuts := 0, int64(0)
 				for ; cutter.Cuts() == cuts; bytes += stride {
 					cuts++

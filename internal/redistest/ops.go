@@ -26,12 +26,12 @@ var scale = sync.OnceValue(func() float64 {
 func Ops(n int) int { return scaled(n, scale()) }
 
 // Steps is [Ops] for a comparison that one goroutine makes: no more than a
-// hundredth of n under the race detector, which has nothing to find there and
+// two-hundredth of n under the race detector, which has nothing to find there and
 // makes it slower. `make soak` runs the packages that use it without
 // the race detector too.
 func Steps(n int) int {
 	if Race {
-		return scaled(n, min(scale(), 0.01))
+		return scaled(n, min(scale(), 0.005))
 	}
 	return Ops(n)
 }
