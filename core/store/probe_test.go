@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/queue"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // atOnce is a client that refuses all commands, as a server refuses a probe.
@@ -28,7 +29,7 @@ func (noScript) RedisError()   {}
 func TestAProbeThatIsAnsweredIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := &breaker{client: atOnce{}}
-	for range 100_000 {
+	for range redistest.Ops(500_000) {
 		if r := b.ask("k", time.Minute); r != queue.Answered {
 			t.Fatalf("a probe that was answered at once: got the result %v, want %v", r, queue.Answered)
 		}

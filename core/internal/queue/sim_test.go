@@ -230,7 +230,7 @@ func TestManyProcesses(t *testing.T) {
 			t.Parallel()
 			span := 500 * time.Millisecond
 			if redistest.Race { // which takes ten times as long
-				span /= 4
+				span /= 8
 			}
 			warm := 100 * time.Millisecond // a flood takes as long to be held off
 			if !c.refused {
