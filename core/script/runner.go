@@ -51,7 +51,8 @@ type Runner struct {
 //
 // A client with ContextTimeoutEnabled, and an AsyncAutoPipeline, are called directly. Any
 // other client is called on a goroutine of its own, because it would take longer than the
-// budget.
+// budget. So is a client with ContextTimeoutEnabled if the caller's own deadline comes
+// before the end of the budget: the client would close the connection at that deadline.
 func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -156,7 +157,7 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 			return cmd, err
 		}
 		return cmd, cmd.Err()
-	case r.inline:
+	case r.inline && !call.isShort():
 		cmd := call.command(call, attempt, line)
 		return cmd, background.Process(call, r.rdb, cmd)
 	case r.pipeline != nil:
@@ -175,12 +176,16 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 		return cmd, err
 	}
 	ctx := call.real()
-	cmd := call.command(ctx, attempt, line)
+	sent, over := ctx, context.CancelFunc(func() {})
+	if r.inline { // at the caller's own deadline, the client would close the connection
+		sent, over = context.WithDeadline(context.WithoutCancel(ctx), call.deadline.Add(call.short))
+	}
+	cmd := call.command(sent, attempt, line)
 	done := make(chan error, 1)
 	background.Go(func() {
 		err := errGone
-		defer func() { done <- err }()
-		err = background.Process(ctx, r.rdb, cmd)
+		defer func() { over(); done <- err }()
+		err = background.Process(sent, r.rdb, cmd)
 	})
 	select {
 	case err := <-done:

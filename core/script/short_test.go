@@ -1,0 +1,50 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestShortCallsKeepTheConnection: otherwise each would cost the others a new one.
+func TestShortCallsKeepTheConnection(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	var dials atomic.Int64
+	rdb := srv.Client(t, func(o *redis.Options) {
+		o.ContextTimeoutEnabled, o.PoolSize = true, 1
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	})
+	r := newRunner(t, rdb, &script.Options{Budget: time.Minute})
+	key := srv.Prefix(t)
+	if _, err := r.Run(t.Context(), count, []string{key}, 1); err != nil {
+		t.Fatal(err)
+	}
+	before := dials.Load()
+	srv.Pause(t)
+	for range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		if _, err := r.Run(ctx, count, []string{key}, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a short call to a stopped server: got %v, want DeadlineExceeded", err)
+		}
+		cancel()
+	}
+	srv.Resume(t)
+	if n, err := r.Run(t.Context(), count, []string{key}, 0); err != nil || n != int64(2) {
+		t.Errorf("after the short calls: got %v, %v, want the first and one that was written", n, err)
+	}
+	if now := dials.Load(); now != before {
+		t.Errorf("got %d new connections, want none", now-before)
+	}
+}
