@@ -46,13 +46,14 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Record, error) {
 		return Record{}, err
 	}
 	parts := reply.([]any)
+	size, left, lives := parts[1].(int64), parts[2].(int64), parts[3].(int64)
 	r, ok := parse(parts[0].(string) + "\n")
 	if !ok {
 		return Record{}, broken(inspectScript)
 	}
 	return Record{
-		State: states[r.state], Attempt: r.attempt, Fence: r.fence, Size: int(parts[1].(int64)),
-		Lease: time.Duration(parts[2].(int64)) * time.Millisecond, Expires: time.Duration(parts[3].(int64)) * time.Millisecond,
+		State: states[r.state], Attempt: r.attempt, Fence: r.fence, Size: int(size),
+		Lease: time.Duration(left) * time.Millisecond, Expires: time.Duration(lives) * time.Millisecond,
 	}, nil
 }
 
