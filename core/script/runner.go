@@ -193,6 +193,7 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	case <-ctx.Done():
 	}
 	if cmd.Withdraw() {
+		over() // it no longer waits for a connection
 		return cmd, ctx.Err()
 	}
 	select {
