@@ -49,7 +49,7 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what occurred i
 			place func(*testing.T) *place
 			calls int // the number of calls that were compared with the model
 		}{
-			"miniredis 1": {onMiniredis, 100_000}, "miniredis 2": {onMiniredis, 100_000}, "standalone": {onServer, 20_000},
+			"miniredis 1": {onMiniredis, 200_000}, "miniredis 2": {onMiniredis, 200_000}, "standalone": {onServer, 40_000},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -59,7 +59,7 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what occurred i
 			})
 		}
 	})
-	met.Want(t, redistest.Steps(220_000), "calls")
+	met.Want(t, redistest.Steps(440_000), "calls")
 	met.Want(t, met.Times("calls")/8000, cells...) // all cells must occur in so many calls
 	missed := slices.DeleteFunc(slices.Clone(cells), func(cell string) bool { return met.Times(cell) > 0 })
 	if len(missed) > len(cells)/4 && !t.Failed() {
