@@ -246,9 +246,17 @@ func TestEstimatesOfManyCallersComeBack(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		var d Decision
+		polls := 0
+		defer func() {
+			if t.Failed() {
+				t.Logf("%d used; after %d polls got %v", used, polls, slices.Collect(d.States()))
+			}
+		}()
 		redistest.Await(t, 60*time.Second, "the estimates to come back", func() bool {
 			runtime.GC() // ends the renewals
-			d := tried(t, l, limit)
+			d = tried(t, l, limit)
+			polls++
 			return !d.Allowed && stateAt(&d, 0).Remaining == limit-used && stateAt(&d, 1).Remaining == limit-used
 		})
 		if client.lost.Load() == 0 {
