@@ -113,9 +113,9 @@ func (c *conclusion) finish(ctx context.Context) (s Settlement, err error) {
 		c.told = undo.Dropped(ctx)
 	}
 	l, began := c.grant.of, time.Now()
-	err = errExited
+	err = background.ErrEnded
 	defer func() {
-		if err == errExited && c.until.IsZero() {
+		if err == background.ErrEnded && c.until.IsZero() {
 			c.until = began.Add(repeated)
 		}
 		switch {
@@ -133,8 +133,6 @@ func (c *conclusion) finish(ctx context.Context) (s Settlement, err error) {
 	})
 	return s, err
 }
-
-var errExited = errors.New("a hook of the client ended its goroutine (runtime.Goexit)")
 
 // again makes one attempt in the background.
 func (c *conclusion) again() undo.Result {

@@ -34,7 +34,6 @@ var (
 	errBudget   = errors.New("no answer within the budget")
 	errUnsent   = errors.New("not sent within the budget")
 	errRunner   = errors.New("a nil or zero Runner: make one with NewRunner, and check its error first")
-	errGone     = errors.New("a hook of the client ended its goroutine (runtime.Goexit)")
 	errSpent    = errors.New("the Call was sent before: a Sender sends it once")
 	errCall     = errors.New("a nil or zero Call: Runner.Run makes it")
 	errScript   = errors.New("a nil or zero Script: make one with New")

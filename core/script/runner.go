@@ -183,7 +183,7 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	cmd := call.command(sent, attempt, line)
 	done := make(chan error, 1)
 	background.Go(func() {
-		err := errGone
+		err := background.ErrEnded
 		defer func() { over(); done <- err }()
 		err = background.Process(sent, r.rdb, cmd)
 	})

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// errGone is the error of work whose goroutine was ended.
-var errGone = errors.New("a hook of the client ended its goroutine (runtime.Goexit)")
+// ErrEnded is the error of work whose goroutine was ended.
+var ErrEnded = errors.New("a hook of the client ended its goroutine (runtime.Goexit)")
 
 // Go runs f on a goroutine of its own. If f panics, f ends and the panic is logged.
 func Go(f func()) {
@@ -36,7 +36,7 @@ func OnDone(ctx context.Context, f func()) (stop func() bool) {
 func Start(f func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		err := errGone
+		err := ErrEnded
 		defer func() { done <- err }()
 		defer Recover(&err)
 		err = f()

@@ -28,7 +28,7 @@ func TestTry(t *testing.T) {
 		"an error":            {func() error { return io.EOF }, io.EOF},
 		"no error":            {func() error { return nil }, nil},
 		"a panic":             {func() error { panic(io.ErrClosedPipe) }, io.ErrClosedPipe},
-		"an end":              {func() error { runtime.Goexit(); return nil }, errGone},
+		"an end":              {func() error { runtime.Goexit(); return nil }, ErrEnded},
 		"a panic of a client": {func() error { return Process(t.Context(), client{io.ErrNoProgress}, nil) }, io.ErrNoProgress},
 		"a panic with no error": {func() error {
 			err := Process(t.Context(), client{"text"}, nil)
