@@ -352,7 +352,7 @@ func TestReadingsThatCrossAChange(t *testing.T) {
 					crossing.asked = time.Now()
 					time.Sleep(time.Second)
 					if early {
-						l.local.saw(l, crossing)
+						l.local.note(l, crossing)
 					}
 				}
 				rdb.before.Store(&within)
@@ -360,7 +360,7 @@ func TestReadingsThatCrossAChange(t *testing.T) {
 				rdb.before.Store(nil)
 				time.Sleep(time.Second)
 				if !early {
-					l.local.saw(l, crossing)
+					l.local.note(l, crossing)
 				}
 				away.Cut("refused")
 				if d := must(l.Peek(t.Context(), "s"))(t); d.Banned() != c.want {

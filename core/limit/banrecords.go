@@ -31,8 +31,8 @@ func (rec *record) tell(left, asked, arrived int64) {
 	}
 }
 
-// saw notes the bans that Redis has reported with a decision.
-func (b *local) saw(l *Limiter, g *grant) {
+// note notes the bans that Redis has reported with a decision.
+func (b *local) note(l *Limiter, g *grant) {
 	if l.opts.Fail == FailClosed || !slices.ContainsFunc(l.rules, hasBan) {
 		return
 	}

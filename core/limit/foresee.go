@@ -2,27 +2,27 @@ package limit
 
 import "time"
 
-// sight is a decision about a subject, and when it was made.
-type sight struct {
+// timedDecision is a decision about a subject, and when it was made.
+type timedDecision struct {
 	Decision
 
 	at time.Time
 }
 
 // expected reports whether a request would be denied. If so, it makes d that denial.
-func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, w wanted) bool {
-	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil || unshared(l.rules, s.grant.readings, w) { // the readings cannot tell
-		*d = s.Decision
+func (t *timedDecision) expected(l *Limiter, d *Decision, passed time.Duration, w wanted) bool {
+	if t.grant == nil || len(t.grant.readings) == 0 || t.permits != nil || unshared(l.rules, t.grant.readings, w) { // the readings cannot tell
+		*d = t.Decision
 		d.RetryAfter = max(d.RetryAfter-passed, 0)
 		return !d.Allowed
 	}
 	var few [fewRules]reading
-	readings := append(few[:0], s.grant.readings...)
+	readings := append(few[:0], t.grant.readings...)
 	for i, r := range l.rules {
 		readings[i] = foresee(r, readings[i], int64(passed), w.of(r))
 	}
 	l.judge(d, readings, w)
-	d.grant, d.Degraded, d.Cause = l.refused, s.Degraded, s.Cause
+	d.grant, d.Degraded, d.Cause = l.refused, t.Degraded, t.Cause
 	i := 0
 	for state := range d.States() {
 		if over := w.of(l.rules[i]) - state.Limit; over > 0 && !state.Shadow {

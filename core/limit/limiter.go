@@ -269,9 +269,9 @@ func (l *Limiter) take(ctx context.Context, g *grant) error {
 	if err != nil {
 		return err
 	}
-	l.local.saw(l, g)
+	l.local.note(l, g)
 	if l.among() > 0 {
-		l.seeds.saw(l, g)
+		l.seeds.note(l, g)
 	}
 	return nil
 }

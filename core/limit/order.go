@@ -1,6 +1,6 @@
 package limit
 
-// order has the waiters of a line in the order in which they came, and the sums of their
+// order has the waiters of a queue in the order in which they came, and the sums of their
 // costs. Each method takes O(log n), but for compact, which is called after n removals.
 type order struct {
 	waiters []*waiter // nil in place of one that has left

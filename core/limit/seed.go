@@ -55,8 +55,8 @@ func (s *seeds) lock(subject string) *seedShard {
 	return shard
 }
 
-// saw stores what Redis reported about a subject.
-func (s *seeds) saw(l *Limiter, g *grant) {
+// note stores what Redis reported about a subject.
+func (s *seeds) note(l *Limiter, g *grant) {
 	subject, at := shortened(g.subject), l.local.now()
 	shard := s.lock(subject)
 	defer shard.mu.Unlock()

@@ -235,7 +235,7 @@ func TestSeedsAreBounded(t *testing.T) { //nolint:paralleltest // as said
 		if i%2 == 0 {
 			subject = string(long) + subject
 		}
-		l.seeds.saw(l, &grant{subject: subject, readings: make([]reading, 1)})
+		l.seeds.note(l, &grant{subject: subject, readings: make([]reading, 1)})
 	}
 	each := (int(heap()) - int(before)) / most
 	kept := 0
@@ -358,7 +358,7 @@ func BenchmarkSeeds(b *testing.B) {
 				for b.Loop() {
 					g.subject = subjects[i%n]
 					i++
-					l.seeds.saw(l, g)
+					l.seeds.note(l, g)
 				}
 			})
 		}

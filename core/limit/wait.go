@@ -68,30 +68,30 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	defer l.queues.leave(w)
 	for {
 		began := time.Now()
-		o := w.of.outlook(l, w)
-		if o.refusal != nil {
-			l.tell(ctx, n, o.refusal, nil, 0)
-			return *o.refusal, nil
+		f := w.of.forecast(l, w)
+		if f.refusal != nil {
+			l.tell(ctx, n, f.refusal, nil, 0)
+			return *f.refusal, nil
 		}
-		if o.first {
-			w.of.look(l, o.rest)
+		if f.first {
+			w.of.look(l, f.rest)
 		}
 		if most != nil {
-			o.left += l.opts.Budget // for the last call
+			f.left += l.opts.Budget // for the last call
 		}
-		if o.rest <= 0 && (o.first || o.left <= 0) {
+		if f.rest <= 0 && (f.first || f.left <= 0) {
 			d, took, err := l.ask(ctx, subject, n, false)
-			w.of.saw(w, &d, err, o.freed)
+			w.of.answered(w, &d, err, f.freed)
 			if err != nil || d.Allowed {
 				l.tell(ctx, n, &d, err, took)
 				return d, err
 			}
 			continue
 		}
-		if !o.first {
-			o.rest = forever
+		if !f.first {
+			f.rest = forever
 		}
-		if err := w.sleep(ctx, min(o.rest, max(o.left, leastRest))-time.Since(began)); err != nil {
+		if err := w.sleep(ctx, min(f.rest, max(f.left, leastRest))-time.Since(began)); err != nil {
 			l.tell(ctx, n, new(Decision), err, 0)
 			return Decision{}, err
 		}

@@ -77,7 +77,7 @@ func TestWaitAdmitsInOrder(t *testing.T) {
 		if want := []time.Duration{0, s, 2 * s, 3 * s, 6 * s, 7 * s, 8 * s, 11 * s, 12 * s}; !slices.Equal(at, want) {
 			t.Errorf("the times of admission: got %v, want %v", at, want)
 		}
-		if n, lines := l.Stats().Waiting, len(l.queues.lines); n != 0 || lines != 0 {
+		if n, lines := l.Stats().Waiting, len(l.queues.bySubject); n != 0 || lines != 0 {
 			t.Errorf("after all were admitted: got %d still waiting, in %d queues, want none", n, lines)
 		}
 	})
@@ -507,12 +507,12 @@ func TestWaitIgnoresAnOldDenial(t *testing.T) {
 	w, _ := l.queues.join("s", 1, nil)
 	before := w.of.freed
 	l.changed("s")
-	w.of.saw(w, &Decision{}, nil, before)
-	if w.of.seen != nil {
-		t.Errorf("an old denial: got %+v stored, want it ignored", w.of.seen)
+	w.of.answered(w, &Decision{}, nil, before)
+	if w.of.last != nil {
+		t.Errorf("an old denial: got %+v stored, want it ignored", w.of.last)
 	}
-	w.of.saw(w, &Decision{}, nil, w.of.freed)
-	if w.of.seen == nil {
+	w.of.answered(w, &Decision{}, nil, w.of.freed)
+	if w.of.last == nil {
 		t.Error("the next denial: got it ignored too, want it stored")
 	}
 }

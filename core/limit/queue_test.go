@@ -120,7 +120,7 @@ func TestADenialWakesThoseThatItDenies(t *testing.T) {
 					if err != nil || d.Allowed {
 						t.Fatalf("got %+v, %v, want a denial", d, err)
 					}
-					of.saw(first, &d, err, of.freed)
+					of.answered(first, &d, err, of.freed)
 					want := m.denied(l)
 					if len(want) == 0 {
 						t.Errorf("round %d: got none to be denied, want some", round)
@@ -154,7 +154,7 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			must(l.TakeN(t.Context(), "s", 5))(t)
 			d := must(l.Peek(t.Context(), "s"))(t)
-			m[0].of.saw(m[0], &d, nil, 0)
+			m[0].of.answered(m[0], &d, nil, 0)
 			return m
 		},
 		"left": func(_ *testing.T, l *Limiter, m modelLine) modelLine {
@@ -177,7 +177,7 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 				must(l.TakeN(t.Context(), "s", 5))(t)
 				d := must(l.Peek(t.Context(), "s"))(t)
 				of := m[0].of
-				of.saw(m[0], &d, nil, 0)
+				of.answered(m[0], &d, nil, 0)
 				if !of.lookAtSome(l) {
 					t.Error("after one look: got all looked at, want more to look at")
 				}

@@ -1,0 +1,124 @@
+package limit
+
+import "time"
+
+// forecast is what a waiter can expect.
+type forecast struct {
+	first   bool          // it is the first of its queue
+	rest    time.Duration // how long it should not ask
+	left    time.Duration // how long it waits at most
+	freed   int
+	refusal *Decision // not nil if it is denied
+}
+
+// forecast returns what a waiter can expect. It denies a waiter that cannot be served in
+// time.
+func (q *queue) forecast(of *Limiter, w *waiter) forecast {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	f := forecast{first: q.order.first() == w, freed: q.freed}
+	if w.refusal == nil {
+		f.rest, f.left = q.expect(of, w, q.order.before(w.at), time.Now())
+	}
+	f.refusal = w.refusal
+	return f
+}
+
+// expect returns how long a waiter should not ask and how long it waits at most, by what
+// was last seen and what those ahead ask for. It denies a waiter that cannot be served in
+// time.
+func (q *queue) expect(of *Limiter, w *waiter, ahead wanted, now time.Time) (rest, left time.Duration) {
+	late := time.Duration(0)
+	switch {
+	case w.known:
+		late = of.opts.Budget // clocks and scheduling can delay it by up to a Budget
+	case q.last != nil: // from now on the caller waits for permits, and not for an answer
+		w.known, w.began = true, now
+	}
+	left = forever
+	if w.most != nil {
+		left = min(*w.most, forever/2) - now.Sub(w.began)
+	}
+	var d Decision
+	rest, denied := q.rest(of, &d, ahead.plus(aRequest(w.asks)), now)
+	if denied && w.most != nil && rest > left+late {
+		w.refusal = &d
+		q.order.clear(w)
+	}
+	return rest, left
+}
+
+// leastRest is the shortest time between two questions of a waiter. No clock of Redis
+// tells shorter times apart.
+const leastRest = time.Millisecond
+
+// rest returns how long a caller should not ask, by the last answer. If its request
+// would be denied, denied is true and d is that denial.
+func (q *queue) rest(of *Limiter, d *Decision, asks wanted, now time.Time) (rest time.Duration, denied bool) {
+	if q.last == nil {
+		return 0, false
+	}
+	passed := now.Sub(q.last.at)
+	if !q.last.Allowed {
+		rest = leastRest - passed
+	}
+	if q.last.expected(of, d, passed, asks) {
+		return max(rest, d.RetryAfter), true
+	}
+	return rest, false
+}
+
+func (q *queue) pending() bool { return q.next < len(q.order.waiters) }
+
+// lookAgain has all waiters looked at, because they may have to wait longer than they
+// expected.
+func (q *queue) lookAgain() {
+	if q.pending() {
+		q.again = true
+		return
+	}
+	q.next = 0
+}
+
+// someWaiters is how many waiters of a queue are looked at without a break.
+const someWaiters = 256
+
+// look denies those waiters that cannot be served in time any more. The first of the queue
+// calls it whenever it is about to ask or to rest. It looks at someWaiters at least, and
+// then at more for a quarter of the time in which the caller should not ask: so the next
+// grant is not delayed, and a queue costs a quarter of a processor at most.
+func (q *queue) look(of *Limiter, rest time.Duration) {
+	began := time.Now()
+	for more := true; more; {
+		more = q.lookAtSome(of) && time.Since(began) < rest/4
+	}
+}
+
+// lookAtSome reports whether there are more to look at.
+func (q *queue) lookAtSome(of *Limiter) (more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.pending() {
+		return false
+	}
+	now := time.Now()
+	q.next = max(q.next, q.order.head+1) // the first looks at its forecast itself
+	ahead := q.order.before(q.next)
+	end := min(q.next+someWaiters, len(q.order.waiters))
+	for _, w := range q.order.waiters[q.next:end] {
+		if w == nil || w.cost != w.asks {
+			continue
+		}
+		if w.most != nil && w.refusal == nil {
+			if q.expect(of, w, ahead, now); w.refusal != nil {
+				w.hear()
+			}
+		}
+		ahead = ahead.plus(aRequest(w.cost))
+	}
+	q.next = end
+	if !q.pending() && q.again {
+		q.next, q.again = 0, false
+	}
+	return q.pending()
+}
