@@ -17,7 +17,8 @@ var (
 	ErrNotExecuted = errors.New("script: not executed")
 	// ErrMaybeExecuted reports that the reply was lost or late, or that it is neither the
 	// script's (see [Script.Replies]) nor a refusal that package script knows: a proxy may
-	// give such a reply in place of the script's. The script ran once or not at all. It was not sent again.
+	// give such a reply in place of the script's. The script ran once or not at all. It
+	// was not sent again.
 	ErrMaybeExecuted = errors.New("script: maybe executed")
 	// ErrConfiguration reports that the call was refused, and that it will be refused
 	// until the credentials, the ACL, the client or the keys are changed. Nothing ran,
