@@ -56,10 +56,12 @@ const (
 	dropped
 )
 
-// spent reports whether a decision has been concluded. Its estimates are kept until then.
-func (g *grant) spent() bool {
-	c := g.conclusion.Load()
-	return c != nil && c.stage.Load() != concluding
+// end ends the conclusion. The estimates of its grant are renewed until then.
+func (c *conclusion) end(how uint32) {
+	c.stage.Store(how)
+	if c.grant.over != nil {
+		c.grant.over.Store(true)
+	}
 }
 
 // conclude begins the conclusion of a grant. A grant has one. While it is being concluded,
@@ -67,7 +69,7 @@ func (g *grant) spent() bool {
 func (g *grant) conclude(how ending, actual int64) (*conclusion, error) {
 	c := &conclusion{grant: g, how: how, actual: actual}
 	if g.open || g.local { // in process, where nothing can fail
-		c.stage.Store(concluded)
+		c.end(concluded)
 	} else {
 		c.token, c.asking = cmp.Or(g.token, token.New()), make(chan struct{}, 1)
 	}
@@ -162,7 +164,7 @@ func (c *conclusion) expired() bool { return !c.until.IsZero() && time.Now().Aft
 func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, error) {
 	g := c.grant
 	if longest, _ := g.of.longest(g); c.how != settles && time.Since(g.answered) >= longest {
-		c.stage.Store(concluded)
+		c.end(concluded)
 		return Settlement{}, errTooLate
 	}
 	began := time.Now()
@@ -174,7 +176,7 @@ func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, er
 			c.until = began.Add(repeated)
 		}
 	case c.how != settles && !changed:
-		c.stage.Store(concluded)
+		c.end(concluded)
 		g.of.changed(g.subject)
 		err = errNothingLeft
 	default:
@@ -185,7 +187,7 @@ func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, er
 
 // succeeded notes that Redis, or the state in process, has changed.
 func (c *conclusion) succeeded(s Settlement) {
-	c.stage.Store(concluded)
+	c.end(concluded)
 	g := c.grant
 	g.of.changed(g.subject)
 	switch c.how {
@@ -200,7 +202,7 @@ func (c *conclusion) succeeded(s Settlement) {
 
 // drop gives the conclusion up.
 func (c *conclusion) drop(err error) error {
-	c.stage.Store(dropped)
+	c.end(dropped)
 	g := c.grant
 	g.of.count.dropped.Add(1)
 	return &DroppedError{Subject: g.subject, Taken: g.cost, Actual: c.actual, Err: err}

@@ -3,9 +3,10 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -102,11 +103,12 @@ func (r *remote) estimatesOf(of rule, subject string) string {
 func (g *grant) estimate() string { return fmt.Sprintf("%s:%d", g.token, g.cost) }
 
 // estimate is a decision's cost under one policy, as the wheel of leases has it. It does not
-// keep the decision alive.
+// keep the decision alive. It has no weak pointer to it: a pointer that is made of one while
+// garbage is collected keeps the decision until the next time.
 type estimate struct {
 	lease.Member
 
-	of   weak.Pointer[grant]
+	over *atomic.Bool // that of its grant
 	name string
 }
 
@@ -115,7 +117,11 @@ type estimate struct {
 func (r *remote) keep(l *Limiter, g *grant) {
 	for i, rule := range l.rules {
 		if length := rule.id().lease; hasLease(rule) && g.cost > 0 && !g.peek && !g.denied && !g.readings[i].refused() {
-			e := &estimate{of: weak.Make(g), name: g.estimate()}
+			if g.over == nil {
+				g.over = new(atomic.Bool)
+				runtime.AddCleanup(g, func(over *atomic.Bool) { over.Store(true) }, g.over)
+			}
+			e := &estimate{over: g.over, name: g.estimate()}
 			e.Of = e
 			by := estimates{r, integer(length.Milliseconds())}
 			now := time.Now()
@@ -137,7 +143,7 @@ func (by estimates) Renew(key string, all []*lease.Member) []lease.Result {
 	var at []int
 	for i, m := range all {
 		e := m.Of.(*estimate)
-		if g := e.of.Value(); g == nil || g.spent() {
+		if e.over.Load() {
 			results[i] = lease.Over
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,15 @@ func leasedIn(t *testing.T) (*miniredis.Miniredis, *Limiter) {
 
 // TestAnEstimateIsRenewedWhileItIsHeld. It is taken back after nothing refers to it any
 // more.
+// abandon waits until it is known that nothing refers to the grants that have these.
+func abandon(over ...*atomic.Bool) {
+	for _, one := range over {
+		for !one.Load() {
+			runtime.GC()
+		}
+	}
+}
+
 func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,8 +63,7 @@ func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
 		} else if _, err := d.Settle(t.Context(), 4); err != nil {
 			t.Fatal(err)
 		}
-		runtime.KeepAlive(held.grant) // and from here on nothing refers to it
-		runtime.GC()
+		abandon(held.grant.over) // from here on nothing refers to the grant
 		if d := tried(t, l, 6); d.Allowed {
 			t.Error("before its lease ends: got an estimate taken back, want a denial")
 		}
@@ -156,8 +165,7 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		m, l := leasedIn(t)
 		rdb := redistest.BubbleClient(t, m)
 		window := l.remote.space.Key("s", l.rules[0].id().tail)
-		_ = tried(t, l, 6)
-		runtime.GC()
+		abandon(tried(t, l, 6).grant.over)
 		must(rdb.Set(t.Context(), window, "1", time.Hour).Result())(t) // somebody has edited it
 		time.Sleep(11 * time.Second)
 		if d := tried(t, l, 10); !d.Allowed || d.Remaining != 0 {
@@ -165,10 +173,11 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		}
 
 		many := must(l.With(WithLease(FixedWindow{Name: "many", Limit: 150, Window: time.Hour}, 10*time.Second)))(t)
+		var all []*atomic.Bool
 		for range 150 {
-			_ = tried(t, many, 1)
+			all = append(all, tried(t, many, 1).grant.over)
 		}
-		runtime.GC()
+		abandon(all...)
 		time.Sleep(11 * time.Second)
 		if d := tried(t, many, 150); d.Allowed || d.Remaining != 100 {
 			t.Errorf("of 150 estimates: got allowed %t and %d remaining, want 100 taken back at first", d.Allowed, d.Remaining)
@@ -319,4 +328,13 @@ func TestLeasesKeepTheirPlace(t *testing.T) {
 			t.Errorf("policy %d: got %+v, want a lease of a minute, a shadow, a ban, and kept", i, r)
 		}
 	}
+}
+
+// TestRenewalsKeepNoDecision: they end once nothing refers to it.
+func TestRenewalsKeepNoDecision(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	l := must(New(rdb, "collected", []Policy{WithLease(FixedWindow{Limit: 1, Window: time.Hour}, 30*time.Millisecond)}, closed(time.Minute)))(t)
+	abandon(tried(t, l, 1).grant.over)
+	redistest.Await(t, time.Minute, "its lease to end", func() bool { return tried(t, l, 1).Allowed })
 }

@@ -57,9 +57,9 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	longest, took := l.longest(g)
 	switch {
 	case !took:
-		c.stage.Store(concluded)
+		c.end(concluded)
 	case time.Since(g.answered) >= longest:
-		c.stage.Store(concluded)
+		c.end(concluded)
 		return errTooLate
 	case !g.local:
 		_, err := c.finish(ctx)

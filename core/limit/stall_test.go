@@ -156,7 +156,7 @@ func chargesWhatWasUsed(t *testing.T, all []*unspent) {
 			}
 		}
 		for _, d := range o.all {
-			if !d.grant.spent() {
+			if c := d.grant.conclusion.Load(); c == nil || c.stage.Load() == concluding {
 				t.Errorf("%s: got a decision that is still being concluded, want it over", o.subject)
 			}
 		}
