@@ -379,16 +379,8 @@ func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 
 func TestAReplyThatIsNoSlotIsAnError(t *testing.T) {
 	t.Parallel()
-	c := strict(t, silly{}, "p", 1, time.Second)
+	c := strict(t, redistest.SameClient{Reply: "OK"}, "p", 1, time.Second)
 	if s, err := c.Try(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrMaybeExecuted) {
 		t.Errorf("a try with the reply OK: got %+v, %v, want no slot and ErrMaybeExecuted", s, err)
 	}
-}
-
-// silly answers without having asked.
-type silly struct{}
-
-func (silly) Process(_ context.Context, cmd redis.Cmder) error {
-	cmd.(interface{ SetVal(val any) }).SetVal("OK")
-	return nil
 }

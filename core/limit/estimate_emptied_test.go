@@ -38,7 +38,9 @@ func settlesWhatWasEmptied(t *testing.T, policy Policy, other, used int64) {
 	l := must(New(redistest.BubbleClient(t, m), "emptied", []Policy{policy}, closed(time.Second)))(t)
 	d := tried(t, l, 100)
 	m.SetError("LOADING Redis is loading the dataset in memory") // no renewal reaches it
-	time.Sleep(11*time.Second + time.Millisecond)                // renewals are due every 20 ms: none at this moment
+	// A renewal is due at a multiple of 20 ms, so none is due at the moment at which Redis is
+	// back. (Time is that of the bubble.)
+	time.Sleep(11*time.Second + time.Millisecond)
 	m.SetError("")
 	if all := tried(t, l, 300); !all.Allowed {
 		t.Fatal("after the lease has ended: got a denial, want all 300 granted")

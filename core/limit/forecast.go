@@ -102,7 +102,7 @@ func (q *queue) lookAtSome(of *Limiter) (more bool) {
 		return false
 	}
 	now := time.Now()
-	q.next = max(q.next, q.order.head+1) // the first looks at its forecast itself
+	q.next = max(q.next, q.order.head+1) // the first makes its own forecast
 	ahead := q.order.before(q.next)
 	end := min(q.next+someWaiters, len(q.order.waiters))
 	for _, w := range q.order.waiters[q.next:end] {

@@ -411,14 +411,6 @@ func TestSubjectAndCostAreChecked(t *testing.T) {
 	}
 }
 
-// lying answers every command with the same reply.
-type lying struct{ reply any }
-
-func (l lying) Process(_ context.Context, cmd redis.Cmder) error {
-	cmd.(interface{ SetVal(any) }).SetVal(l.reply)
-	return nil
-}
-
 func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []any{nil, "OK", []any{}, []any{int64(1)}, []any{"1", "2"}, 1.5, slices.Repeat([]any{int64(1)}, 99)} {
@@ -427,7 +419,7 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 			if n == 0 {
 				set = oneOfEach
 			}
-			l := must(New(lying{reply}, "lying", set, closed(5*time.Second)))(t)
+			l := must(New(redistest.SameClient{Reply: reply}, "lying", set, closed(5*time.Second)))(t)
 			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrMaybeExecuted) || d.Allowed {
 				t.Errorf("the reply %T %v for %d policies: got %+v, %v, want ErrMaybeExecuted and nothing allowed",
 					reply, reply, len(set), d, err)

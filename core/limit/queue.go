@@ -63,7 +63,7 @@ func (all *queues) join(subject string, cost int64, most *time.Duration) (w *wai
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next == len(q.order.waiters) {
-		q.next++ // it looks at its forecast itself
+		q.next++ // it makes its own forecast
 	}
 	q.order.add(w)
 	return w, q.order.left > 1

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/neap-go/neap/core/script"
 )
 
 // TestRefundWhileTheClockMoves has a server whose clock moves within a script, as before Redis 7.2. It moves by some
@@ -88,6 +90,44 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 			if err := <-given; !errors.Is(err, ErrRefund) {
 				t.Errorf("after %v: got %v, want ErrRefund, since nothing is left of it", stall, err)
 			}
+		})
+	}
+}
+
+// TestConclusionsWhileTheClockGoesBack has a server whose clock goes back before each call,
+// so that no call finds the clock that it knows. Nothing is given back meanwhile, and the
+// caller learns that. It is when the clock stands still.
+func TestConclusionsWhileTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	for name, conclude := range map[string]func(l *Limiter, d Decision) error{
+		"refund": func(l *Limiter, d Decision) error { return l.Refund(t.Context(), d) },
+		"settle": func(_ *Limiter, d Decision) error { _, err := d.Settle(t.Context(), 0); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := bubble(t)
+				l := inBubble(t, m, "back", FixedWindow{Limit: 10, Window: time.Hour})
+				d := must(l.TakeN(t.Context(), "s", 4))(t)
+				var back atomic.Int64
+				m.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
+					if strings.EqualFold(command, "evalsha") || strings.EqualFold(command, "eval") {
+						m.SetTime(time.Now().Add(-time.Duration(back.Add(1)) * time.Second))
+					}
+					return false
+				})
+				if err := conclude(l, d); !errors.Is(err, script.ErrNotExecuted) {
+					t.Errorf("while the clock goes back: got %v, want ErrNotExecuted", err)
+				}
+				m.Server().SetPreHook(nil)
+				m.SetTime(time.Time{})
+				if err := l.remote.store.Drain(t.Context()); err != nil {
+					t.Errorf("Drain: got %v, want no error", err)
+				}
+				if got := must(l.Peek(t.Context(), "s"))(t).Remaining; got != 10 {
+					t.Errorf("when the clock stands still: got %d left, want 10", got)
+				}
+			})
 		})
 	}
 }

@@ -1,22 +1,12 @@
 package script_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
-
-// replying answers every command with the same reply.
-type replying struct{ reply any }
-
-func (r replying) Process(_ context.Context, cmd redis.Cmder) error {
-	cmd.(interface{ SetVal(any) }).SetVal(r.reply)
-	return nil
-}
 
 func TestReplies(t *testing.T) {
 	t.Parallel()
@@ -36,7 +26,7 @@ func TestReplies(t *testing.T) {
 		"the last says":  {plain.Replies(nil, isOK).Essential().Replies(positive, nil).Batched(), []any{int64(1)}, []any{"OK"}},
 	} {
 		ask := func(reply any) (any, error) {
-			return newRunner(t, replying{reply}, nil).Run(t.Context(), c.script, []string{"k"})
+			return newRunner(t, redistest.SameClient{Reply: reply}, nil).Run(t.Context(), c.script, []string{"k"})
 		}
 		for _, reply := range c.gives {
 			if _, err := ask(reply); err != nil {
@@ -51,7 +41,7 @@ func TestReplies(t *testing.T) {
 			}
 		}
 	}
-	if _, err := newRunner(t, replying{"OK"}, nil).Run(t.Context(), plain, []string{"k"}); err != nil {
+	if _, err := newRunner(t, redistest.SameClient{Reply: "OK"}, nil).Run(t.Context(), plain, []string{"k"}); err != nil {
 		t.Errorf("the script that the others are copies of: got %v, want no error", err)
 	}
 }

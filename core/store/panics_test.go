@@ -166,6 +166,22 @@ func eachGrant(t *testing.T, st *store.Store) []*grants {
 	}}
 }
 
+// inBubble returns a store in a synctest bubble, on a client with these hooks, and one grant
+// of each primitive.
+func inBubble(t *testing.T, opts store.Options, hooks ...redis.Hook) (*store.Store, []*grants) {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	t.Cleanup(m.Close)
+	m.ClockTTL(true)
+	rdb := redistest.BubbleClient(t, m)
+	for _, h := range hooks {
+		rdb.AddHook(h)
+	}
+	opts.Budget = time.Second
+	st := storetest.Open(t, rdb, opts)
+	return st, eachGrant(t, st)
+}
+
 // TestObserversThatDoNotReturn take no grant with them: a panic changes nothing, and what is
 // granted to a goroutine that an observer ends is given back.
 func TestObserversThatDoNotReturn(t *testing.T) {
@@ -174,11 +190,7 @@ func TestObserversThatDoNotReturn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m := miniredis.NewMiniRedis()
-				t.Cleanup(m.Close)
-				m.ClockTTL(true)
-				st := storetest.Open(t, redistest.BubbleClient(t, m), store.Options{Budget: time.Second})
-				all := eachGrant(t, st)
+				st, all := inBubble(t, store.Options{})
 				remove := st.Observe(func(context.Context, store.Event) { end() })
 				granted := map[*grants]error{}
 				for _, g := range all {
@@ -231,13 +243,7 @@ func TestHooksThatDoNotReturn(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					m := miniredis.NewMiniRedis()
-					t.Cleanup(m.Close)
-					m.ClockTTL(true)
-					rdb := redistest.BubbleClient(t, m)
-					rdb.AddHook(h)
-					st := storetest.Open(t, rdb, store.Options{Queue: mode, Budget: time.Second})
-					all := eachGrant(t, st)
+					st, all := inBubble(t, store.Options{Queue: mode}, h)
 					ctx := context.WithValue(t.Context(), ofCaller{}, true)
 					for _, g := range all {
 						if err := g.take(ctx); err != nil {

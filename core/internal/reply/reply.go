@@ -17,8 +17,8 @@ func OneOf(all ...int64) func(n int64) bool {
 	return func(n int64) bool { return slices.Contains(all, n) }
 }
 
-// List reports whether a reply is a list of that many whole numbers, each of which is one
-// that each reports.
+// List reports whether a reply is a list of that many whole numbers, and each reports true
+// for all of them.
 func List(many int, each func(n int64) bool) func(reply any) bool {
 	return func(reply any) bool {
 		list, ok := reply.([]any)
