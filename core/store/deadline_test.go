@@ -193,18 +193,15 @@ func TestADeadRedisIsFoundByCallersWithLittleTime(t *testing.T) {
 			const budget = 300 * time.Millisecond
 			st := storetest.Open(t, way.client(t, srv, cluster), store.Options{Prefix: redistest.Prefix(t), Budget: budget, Queue: way.mode})
 			l := aLimitOf(t, st, 1e6, &limit.Options{Fail: limit.FailOpen})
-			heldBack := 0
+			stood := redistest.Witness(t)
 			take := func() {
 				ctx, cancel := context.WithTimeout(t.Context(), budget/5)
 				defer cancel()
 				before := st.BreakerOpen(budget)
 				d, err := l.Take(ctx, "s")
 				after := st.BreakerOpen(budget)
-				switch {
-				case !before || !after:
-				case errors.Is(d.Cause, script.ErrNotExecuted):
-					heldBack++
-				case ctx.Err() == nil || !errors.Is(err, ctx.Err()): // the machine may stand still before the take
+				late := err != nil && errors.Is(err, ctx.Err()) && stood() >= budget/10 // before the take
+				if before && after && !late && !errors.Is(d.Cause, script.ErrNotExecuted) {
 					t.Errorf("a take while the breaker is open: got %+v, %v, want it held back", d, err)
 				}
 				if !before && !after && d.Degraded {
@@ -224,12 +221,8 @@ func TestADeadRedisIsFoundByCallersWithLittleTime(t *testing.T) {
 				// spare, so there may be too few of them for the breaker.
 				return isLost(st) && (way.mode == store.Queued || st.BreakerOpen(budget))
 			})
-			heldBack = 0
 			for range 10 {
 				take()
-			}
-			if heldBack == 0 && st.BreakerOpen(budget) && way.mode == store.Direct {
-				t.Error("got no take held back while the breaker is open")
 			}
 			for _, s := range servers {
 				s.Resume(t)
