@@ -14,13 +14,14 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestShortCallsKeepTheConnection: otherwise each would cost the others a new one.
+// TestShortCallsKeepTheConnection: otherwise each would cost the others a new one. Nor does
+// a call whose caller has left wait for a connection, ahead of the calls of others.
 func TestShortCallsKeepTheConnection(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	var dials atomic.Int64
 	rdb := srv.Client(t, func(o *redis.Options) {
-		o.ContextTimeoutEnabled, o.PoolSize = true, 1
+		o.ContextTimeoutEnabled, o.PoolSize, o.PoolTimeout = true, 1, time.Hour
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			dials.Add(1)
 			return new(net.Dialer).DialContext(ctx, network, addr)
@@ -40,6 +41,7 @@ func TestShortCallsKeepTheConnection(t *testing.T) {
 		}
 		cancel()
 	}
+	redistest.Await(t, 30*time.Second, "the calls whose callers left", func() bool { return rdb.PoolStats().PendingRequests == 0 })
 	srv.Resume(t)
 	if n, err := r.Run(t.Context(), count, []string{key}, 0); err != nil || n != int64(2) {
 		t.Errorf("after the short calls: got %v, %v, want the first and one that was written", n, err)
