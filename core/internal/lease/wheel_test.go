@@ -173,7 +173,7 @@ func TestRenewalsSpreadOut(t *testing.T) {
 			t.Errorf("got renewals within %d hundredths of a lease, want them spread", len(at))
 		}
 		for when, n := range at {
-			if n > 200 {
+			if n > 300 { // the densest has some 170
 				t.Errorf("at %v: got %d of 1000 renewals within a hundredth of a lease, want them spread", when, n)
 			}
 		}
