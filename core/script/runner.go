@@ -181,11 +181,9 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 		sent, over = context.WithDeadline(context.WithoutCancel(ctx), call.deadline.Add(call.short))
 	}
 	cmd := call.command(sent, attempt, line)
-	done := make(chan error, 1)
-	background.Go(func() {
-		err := background.ErrEnded
-		defer func() { over(); done <- err }()
-		err = background.Process(sent, r.rdb, cmd)
+	done := background.Start(func() error {
+		defer over()
+		return r.rdb.Process(sent, cmd)
 	})
 	select {
 	case err := <-done:
