@@ -21,9 +21,9 @@ const (
 	silent   = 12
 )
 
-// breath is the pause between two attempts for silent nodes, so that a server that
+// silentPause is the pause between two attempts for silent nodes, so that a server that
 // refuses immediately is not asked thousands of times a second.
-const breath = 10 * time.Millisecond
+const silentPause = 10 * time.Millisecond
 
 // Result is how an attempt ended.
 type Result uint8
@@ -145,7 +145,7 @@ func (u *Undoer) enter(s *search) {
 func (u *Undoer) run() {
 	for s, unanswered := u.next(false); s != nil; s, unanswered = u.next(unanswered) {
 		if s.step() == Unanswered && unanswered {
-			time.Sleep(breath)
+			time.Sleep(silentPause)
 		}
 	}
 }
