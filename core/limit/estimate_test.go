@@ -36,8 +36,6 @@ func leasedIn(t *testing.T) (*miniredis.Miniredis, *Limiter) {
 	return m, must(New(redistest.BubbleClient(t, m), "leased", []Policy{policy}, closed(time.Second)))(t)
 }
 
-// TestAnEstimateIsRenewedWhileItIsHeld. It is taken back after nothing refers to it any
-// more.
 // abandon waits until it is known that nothing refers to the grants that have these. It
 // does not sleep, because a cleanup runs outside of a bubble.
 func abandon(t *testing.T, over ...*atomic.Bool) {
@@ -52,6 +50,8 @@ func abandon(t *testing.T, over ...*atomic.Bool) {
 	}
 }
 
+// TestAnEstimateIsRenewedWhileItIsHeld. It is taken back after nothing refers to it any
+// more.
 func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
