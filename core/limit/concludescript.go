@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/reply"
@@ -25,7 +26,7 @@ func (r *remote) conclude(ctx context.Context, sc *script.Script, c *conclusion)
 	for again := false; ; again = true {
 		keys, args := r.toConclude(c)
 		if len(keys) == 1 { // only the marker: all policies are shadows that denied, or PerRequest
-			return l.settlement(g, slicesOf(g.readings), 0), true, true, nil
+			return l.settlement(g, slices.Clone(g.readings), 0), true, true, nil
 		}
 		var result settled
 		if c.actual < g.cost || g.token != "" {
@@ -134,7 +135,7 @@ func (c *conclusion) readSettled(numbers []any) (s Settlement, ok bool) {
 	g, l := c.grant, c.grant.of
 	now, forgiven := numbers[0].(int64), numbers[1].(int64)
 	numbers = numbers[2:]
-	readings := slicesOf(g.readings)
+	readings := slices.Clone(g.readings)
 	for i, r := range l.rules {
 		width := c.width(r, g.readings[i])
 		if width == 0 {

@@ -124,8 +124,6 @@ func (l *Limiter) CanSettle() error {
 // canSettle reports whether a rule took permits for a decision and can be settled.
 func canSettle(r rule, told reading) bool { return !told.refused() && !r.id().once }
 
-func slicesOf(readings []reading) []reading { return append([]reading(nil), readings...) }
-
 // settlement reports readings as Peek does.
 func (l *Limiter) settlement(g *grant, readings []reading, forgiven int64) Settlement {
 	for i, r := range l.rules {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,7 +69,7 @@ func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiv
 			numbers = result.numbers
 		}
 		got, ok := once.readSettled(numbers)
-		told := c.settlement(p.grant, slicesOf(readings), want)
+		told := c.settlement(p.grant, slices.Clone(readings), want)
 		same := ok && got.Forgiven == told.Forgiven
 		if len(c.rules) == 1 {
 			same = same && describe(got.After) == describe(told.After)
