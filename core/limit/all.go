@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -118,7 +117,7 @@ func (a *allAsks) ask(ctx context.Context, i int) bool {
 
 // askAll sends all asks except one, at the same time.
 func (a *allAsks) askAll(ctx context.Context, but int) {
-	var others sync.WaitGroup
+	var others []<-chan error
 	mine := -1
 	for i := range a.asks {
 		switch {
@@ -126,17 +125,18 @@ func (a *allAsks) askAll(ctx context.Context, but int) {
 		case mine < 0:
 			mine = i
 		default:
-			others.Add(1)
-			background.Go(func() {
-				defer others.Done()
+			others = append(others, background.Start(func() error {
 				a.ask(ctx, i)
-			})
+				return nil
+			}))
 		}
 	}
 	if mine >= 0 {
 		a.ask(ctx, mine)
 	}
-	others.Wait()
+	for _, one := range others {
+		<-one
+	}
 }
 
 func (a *allAsks) answer(ctx context.Context) (Joint, error) {
@@ -180,20 +180,17 @@ func bindsMore(d, than *Decision) bool {
 // giveBack gives back what was granted, even if the caller's context has ended.
 func (a *allAsks) giveBack(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	kept := make([]error, len(a.asks))
-	var all sync.WaitGroup
+	var refunds []<-chan error
 	for i := range a.decisions {
 		if a.decisions[i].Allowed {
-			kept[i] = errEnded
-			all.Add(1)
-			background.Go(func() {
-				defer all.Done()
-				kept[i] = a.refund(ctx, i)
-			})
+			refunds = append(refunds, background.Start(func() error { return a.refund(ctx, i) }))
 		}
 	}
-	all.Wait()
-	return errors.Join(kept...)
+	var kept error
+	for _, one := range refunds {
+		kept = errors.Join(kept, <-one)
+	}
+	return kept
 }
 
 func (a *allAsks) refund(ctx context.Context, i int) error {
@@ -207,5 +204,5 @@ func (a *allAsks) refund(ctx context.Context, i int) error {
 // errEnded is the error of an ask that did not return.
 var errEnded error = &script.Error{
 	Script: setScript.Name(), Class: script.ErrMaybeExecuted,
-	Err: errors.New("a hook of the client ended the goroutine of the call"),
+	Err: background.ErrEnded,
 }
