@@ -137,32 +137,30 @@ type estimates struct {
 }
 
 // Renew makes it a [lease.Renewer].
-func (by estimates) Renew(key string, all []*lease.Member) []lease.Result {
-	results := make([]lease.Result, len(all))
+func (by estimates) Renew(key string, all []*lease.Member) {
 	args := append(make([]any, 0, 1+len(all)), by.length)
-	var at []int
-	for i, m := range all {
+	var asking []*estimate
+	for _, m := range all {
 		e := m.Of.(*estimate)
 		if e.over.Load() {
-			results[i] = lease.Over
+			e.Result = lease.Over
 			continue
 		}
-		args, at = append(args, e.name), append(at, i)
+		args, asking = append(args, e.name), append(asking, e)
 	}
-	if len(at) == 0 {
-		return results
+	if len(asking) == 0 {
+		return
 	}
-	there, err := by.at.renewTogether(renewEstimatesScript, key, args, len(at))
-	for i, to := range at {
+	there, err := by.at.renewTogether(renewEstimatesScript, key, args, len(asking))
+	for i, e := range asking {
 		switch {
 		case err != nil:
 		case there[i]:
-			results[to] = lease.Renewed
+			e.Result = lease.Renewed
 		default: // it was taken back
-			results[to] = lease.Over
+			e.Result = lease.Over
 		}
 	}
-	return results
 }
 
 // newToken returns a name for the estimates of a decision, or "" if no policy has a

@@ -66,45 +66,41 @@ type renewed struct{ *Concurrency }
 // Renew renews slots of one subject, as a [lease.Renewer]. A renewal extends only a lease
 // that exists, so a renewal that arrives after a Release changes nothing. If a lease is
 // missing, Renew takes the slot again under the same token.
-func (c renewed) Renew(key string, all []*lease.Member) []lease.Result {
-	results := make([]lease.Result, len(all))
+func (c renewed) Renew(key string, all []*lease.Member) {
 	var counted []*Slot
-	var at []int
-	for i, m := range all {
+	for _, m := range all {
 		s := m.Of.(*Slot)
 		switch is, released := c.held.look(s); {
 		case released:
-			results[i] = lease.Over
+			m.Result = lease.Over
 		case is:
-			counted, at = append(counted, s), append(at, i)
+			counted = append(counted, s)
 		default:
-			results[i] = c.takeAgain(s)
+			c.takeAgain(s)
 		}
 	}
 	if len(counted) == 0 {
-		return results
+		return
 	}
 	there, err := c.lease.renew(key, counted)
 	for i, s := range counted {
 		switch {
 		case err != nil:
 		case there[i]:
-			results[at[i]] = lease.Renewed
+			s.member.Result = lease.Renewed
 		default:
 			c.held.gone(s)
-			results[at[i]] = c.takeAgain(s)
+			c.takeAgain(s)
 		}
 	}
-	return results
 }
 
 // takeAgain takes a slot that Redis does not count, as far as is known.
-func (c *Concurrency) takeAgain(s *Slot) lease.Result {
+func (c *Concurrency) takeAgain(s *Slot) {
 	asked := time.Now()
 	_, denied, _, err := c.lease.acquire(context.Background(), s.key, s.token, witnesses{})
 	c.learn(s, asked, err == nil && !denied, err)
-	if err != nil {
-		return lease.Failed
+	if err == nil {
+		s.member.Result = lease.Renewed
 	}
-	return lease.Renewed
 }

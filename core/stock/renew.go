@@ -65,25 +65,23 @@ type renewals struct{ *Stock }
 
 // Renew renews reservations of one item, as a [lease.Renewer]. It leaves out those with a
 // call in progress, which are renewed soon.
-func (s renewals) Renew(key string, all []*lease.Member) []lease.Result {
-	results := make([]lease.Result, len(all))
+func (s renewals) Renew(key string, all []*lease.Member) {
 	var asking []*Reservation
-	var at []int
-	for i, m := range all {
+	for _, m := range all {
 		r := (*Reservation)(m.Of.(*holding))
 		if r.lease.Err() != nil {
-			results[i] = lease.Over
+			m.Result = lease.Over
 			continue
 		}
 		select {
 		case r.asking <- struct{}{}:
 			defer func() { <-r.asking }()
-			asking, at = append(asking, r), append(at, i)
+			asking = append(asking, r)
 		default:
 		}
 	}
 	if len(asking) == 0 {
-		return results
+		return
 	}
 	numbers, since, err := s.renew(context.Background(), key, s.opts.Lease, asking...)
 	for i, r := range asking {
@@ -91,9 +89,8 @@ func (s renewals) Renew(key string, all []*lease.Member) []lease.Result {
 		if err == nil {
 			lost = r.renewed(numbers[i])
 		}
-		results[at[i]] = r.lease.Result(r.lease.Renewed(s.opts.Lease, since, lost, err))
+		r.lease.SetResult(r.lease.Renewed(s.opts.Lease, since, lost, err))
 	}
-	return results
 }
 
 // holding is a Reservation seen by its lease.

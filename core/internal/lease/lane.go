@@ -58,11 +58,11 @@ func (w *Wheel) renewNext(l *lane) (more bool) {
 	if g == nil {
 		return false
 	}
-	began, results := time.Now(), make([]Result, len(all)) // failed, unless the renewer returns
-	defer func() { w.settle(l, g, all, results, began) }()
+	began := time.Now()
+	defer func() { w.settle(l, g, all, began) }()
 	defer background.Recover(new(error))
 	more = true
-	copy(results, g.by.Renew(g.key, all))
+	g.by.Renew(g.key, all)
 	return more
 }
 
@@ -84,6 +84,7 @@ func (w *Wheel) next(l *lane) (all []*Member, g *group) {
 				return
 			}
 			g.members.remove(m)
+			m.Result = Failed
 			all = append(all, m)
 		}
 	})
@@ -93,24 +94,24 @@ func (w *Wheel) next(l *lane) (all []*Member, g *group) {
 }
 
 // settle schedules the next renewals of leases that were renewed, or that could not be.
-func (w *Wheel) settle(l *lane, g *group, all []*Member, results []Result, began time.Time) {
+func (w *Wheel) settle(l *lane, g *group, all []*Member, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l.busy--
 	l.leases -= len(all)
 	w.start(l)
 	sooner := time.Duration(0) // the same for all, so that they stay together
-	for i, m := range all {
+	for _, m := range all {
 		switch {
 		case m.group == nil: // it was removed meanwhile
 			continue
-		case results[i] == Over:
+		case m.Result == Over:
 			w.remove(m)
 			continue
-		case results[i] == Renewed:
+		case m.Result == Renewed:
 			m.until = began.Add(m.length)
 		}
-		pause := Pause(m.length, results[i] == Renewed)
+		pause := Pause(m.length, m.Result == Renewed)
 		if sooner == 0 && !w.exact {
 			sooner = rand.N(max(pause/early, 1))
 		}

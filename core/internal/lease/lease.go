@@ -226,21 +226,20 @@ func (l *Lease) lapse() time.Time {
 }
 
 // Renew makes it a [Renewer] of itself.
-func (l *Lease) Renew(string, []*Member) []Result {
+func (l *Lease) Renew(string, []*Member) {
 	err := l.Err()
 	if err == nil {
 		err = l.Extend(context.Background(), l.terms.Lease)
 	}
-	return []Result{l.Result(err)}
+	l.SetResult(err)
 }
 
-// Result returns the result of a renewal that ended with that error.
-func (l *Lease) Result(err error) Result {
+// SetResult sets the Result of a renewal that ended with that error.
+func (l *Lease) SetResult(err error) {
 	switch {
 	case err == nil:
-		return Renewed
+		l.member.Result = Renewed
 	case l.Err() != nil:
-		return Over
+		l.member.Result = Over
 	}
-	return Failed
 }

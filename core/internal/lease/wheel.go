@@ -44,8 +44,8 @@ type Wheel struct {
 
 // Renewer renews leases.
 type Renewer interface {
-	// Renew renews leases of one key by one call, and returns a result for each.
-	Renew(key string, all []*Member) []Result
+	// Renew renews leases of one key by one call, and sets the Result of each.
+	Renew(key string, all []*Member)
 }
 
 // Result is how the renewal of a lease ended.
@@ -64,6 +64,8 @@ type Member struct {
 	Alone bool
 	// Of is what the lease is for, as the renewer knows it.
 	Of any
+	// Result is how the last renewal ended. It is Failed when Renew is called.
+	Result Result
 	// Lapse is called when the lease ends, on the goroutine of the timer. It returns when
 	// the lease ends instead, or the zero time if it is over. If it is nil, no holder is
 	// told.

@@ -22,10 +22,9 @@ type renewer struct {
 	answer func(of int) Result
 }
 
-func (r *renewer) Renew(_ string, all []*Member) []Result {
+func (r *renewer) Renew(_ string, all []*Member) {
 	r.mu.Lock()
 	var one []int
-	results := make([]Result, 0, len(all))
 	answer := r.answer
 	for _, m := range all {
 		one = append(one, m.Of.(int))
@@ -39,14 +38,12 @@ func (r *renewer) Renew(_ string, all []*Member) []Result {
 	r.mu.Lock()
 	r.flying--
 	r.mu.Unlock()
-	for _, of := range one {
-		result := Renewed
+	for _, m := range all {
+		m.Result = Renewed
 		if answer != nil {
-			result = answer(of)
+			m.Result = answer(m.Of.(int))
 		}
-		results = append(results, result)
 	}
-	return results
 }
 
 func (r *renewer) takeCalls() [][]int {
