@@ -86,7 +86,7 @@ func (s *Script) classifyReply(reply redis.Error, written bool) verdict {
 	switch reply {
 	case errUnmerged: // the call is made again by itself
 		return verdict{class: ErrNotExecuted, again: true}
-	case errShape:
+	case errNotGiven:
 		return verdict{class: ErrMaybeExecuted, unknown: true}
 	}
 	text := reply.Error()

@@ -44,15 +44,15 @@ func (s *Script) MergedBy(m *Merging) *Script {
 
 // errUnmerged is the error of a call for which a merged call did nothing. The call is
 // made again by itself.
-const errUnmerged mergeError = "not decided in a merged call"
+const errUnmerged replyError = "not decided in a merged call"
 
-// mergeError is an error of a call that was answered.
-type mergeError string
+// replyError is what this package says of a reply that is no answer.
+type replyError string
 
-func (e mergeError) Error() string { return string(e) }
+func (e replyError) Error() string { return string(e) }
 
-// RedisError makes it an answer of Redis, as a [redis.Error].
-func (mergeError) RedisError() {}
+// RedisError makes it a [redis.Error]: it stands for a reply.
+func (replyError) RedisError() {}
 
 // Merger merges the commands of one batch after another. The library's own packages use
 // it. The zero Merger is ready to use, by one goroutine at a time.

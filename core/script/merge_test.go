@@ -114,10 +114,10 @@ func TestAReplyOfAnotherShapeDecidesNothing(t *testing.T) {
 		states []int64
 		want   error
 	}{
-		"too short":       {nil, errShape},
-		"too long":        {[]int64{1, 1}, errShape},
-		"below 0":         {[]int64{-1}, errShape},
-		"never returned":  {[]int64{1000}, errShape},
+		"too short":       {nil, errNotGiven},
+		"too long":        {[]int64{1, 1}, errNotGiven},
+		"below 0":         {[]int64{-1}, errNotGiven},
+		"never returned":  {[]int64{1000}, errNotGiven},
 		"nothing, or nil": {[]int64{0}, errUnmerged}, // go-redis reads a nil as 0
 	} {
 		all := mergeables(t, 2, "k")

@@ -137,7 +137,7 @@ func (m *merged) fits(states []int64) bool {
 func (m *merged) deliver() {
 	states, err := m.Result()
 	if err == nil && !m.fits(states) {
-		err = errShape
+		err = errNotGiven
 	}
 	if err != nil && err != errUnmerged {
 		err = m.of.merging.Script.place(err)

@@ -21,21 +21,21 @@ func (s *Script) Replies(number func(n int64) bool, other func(reply any) bool) 
 	return &own
 }
 
-// errShape is the error of a call whose reply its script never gives.
-const errShape mergeError = "it has a shape that the script never returns: is the client really connected to Redis?"
+// errNotGiven is the error of a call whose reply its script never gives.
+const errNotGiven replyError = "one that the script never gives: is the client really connected to Redis?"
 
 // gives reports whether the script gives that number.
 func (s *Script) gives(n int64) bool {
 	return s.replies == nil || s.replies.number != nil && s.replies.number(n)
 }
 
-// check returns errShape if a command has ended with a reply that its script never gives.
+// check returns errNotGiven if a command has ended with a reply that its script never gives.
 // Nothing but an error is the answer to a probe.
 func (c *command) check() error {
 	s := c.text.script
 	switch {
 	case s == nil:
-		return errShape
+		return errNotGiven
 	case c.whole, s.replies == nil: // a merged call has checked the number
 		return nil
 	}
@@ -44,5 +44,5 @@ func (c *command) check() error {
 	if is && s.gives(n) || !is && s.replies.other != nil && s.replies.other(reply) {
 		return nil
 	}
-	return errShape
+	return errNotGiven
 }
