@@ -9,10 +9,10 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// modelLine is a line as a slice: what is ahead of a waiter is counted each time.
-type modelLine []*waiter
+// modelQueue is a queue as a slice: what is ahead of a waiter is counted each time.
+type modelQueue []*waiter
 
-func (m modelLine) before(w *waiter) (ahead wanted) {
+func (m modelQueue) before(w *waiter) (ahead wanted) {
 	for _, other := range m {
 		if other == w {
 			break
@@ -31,7 +31,7 @@ func TestOrderIsThatOfASlice(t *testing.T) {
 	compacted, longest := 0, 0
 	for range 20 {
 		var o order
-		var m modelLine
+		var m modelQueue
 		grows := 1 + rng.IntN(4)
 		for range 1000 {
 			switch drawn := rng.IntN(6); {
@@ -72,7 +72,7 @@ func TestOrderIsThatOfASlice(t *testing.T) {
 }
 
 // denied returns which waiters behind the first cannot be served in time, by the model.
-func (m modelLine) denied(l *Limiter) map[*waiter]bool {
+func (m modelQueue) denied(l *Limiter) map[*waiter]bool {
 	denied, left := map[*waiter]bool{}, slices.Clone(m)
 	for _, w := range m[1:] {
 		waits, late := time.Duration(0), time.Duration(0) // it waits since the first answer
@@ -103,7 +103,7 @@ func TestADenialWakesThoseThatItDenies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := redistest.Rand(t)
 				l := newTestLocal(t, nil, policies...)
-				var m modelLine
+				var m modelQueue
 				for range 3 * someWaiters / 2 {
 					var most *time.Duration
 					if rng.IntN(4) > 0 {
@@ -148,8 +148,8 @@ func TestADenialWakesThoseThatItDenies(t *testing.T) {
 // after many have left meanwhile.
 func TestADenialBetweenTwoLooks(t *testing.T) {
 	t.Parallel()
-	for name, between := range map[string]func(t *testing.T, l *Limiter, m modelLine) modelLine{
-		"denied": func(t *testing.T, l *Limiter, m modelLine) modelLine {
+	for name, between := range map[string]func(t *testing.T, l *Limiter, m modelQueue) modelQueue{
+		"denied": func(t *testing.T, l *Limiter, m modelQueue) modelQueue {
 			t.Helper()
 			time.Sleep(20 * time.Second)
 			must(l.TakeN(t.Context(), "s", 5))(t)
@@ -157,7 +157,7 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 			m[0].of.answered(m[0], &d, nil, 0)
 			return m
 		},
-		"left": func(_ *testing.T, l *Limiter, m modelLine) modelLine {
+		"left": func(_ *testing.T, l *Limiter, m modelQueue) modelQueue {
 			for _, w := range m[1 : 2*someWaiters] {
 				l.queues.leave(w)
 			}
@@ -169,7 +169,7 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := redistest.Rand(t)
 				l := newTestLocal(t, nil, TokenBucket{Rate: 2, Per: time.Second, Burst: 5})
-				var m modelLine
+				var m modelQueue
 				for range 5 * someWaiters / 2 {
 					w, _ := l.queues.join("s", 1, new(time.Duration(rng.IntN(1000))*time.Second))
 					m = append(m, w)

@@ -77,8 +77,8 @@ func TestWaitAdmitsInOrder(t *testing.T) {
 		if want := []time.Duration{0, s, 2 * s, 3 * s, 6 * s, 7 * s, 8 * s, 11 * s, 12 * s}; !slices.Equal(at, want) {
 			t.Errorf("the times of admission: got %v, want %v", at, want)
 		}
-		if n, lines := l.Stats().Waiting, len(l.queues.bySubject); n != 0 || lines != 0 {
-			t.Errorf("after all were admitted: got %d still waiting, in %d queues, want none", n, lines)
+		if n, queues := l.Stats().Waiting, len(l.queues.bySubject); n != 0 || queues != 0 {
+			t.Errorf("after all were admitted: got %d still waiting, in %d queues, want none", n, queues)
 		}
 	})
 }
