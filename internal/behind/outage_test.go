@@ -87,7 +87,10 @@ func crowd(t *testing.T, l *limit.Limiter, subject func(i int) string, each func
 // in the gauges, and for the breaker.
 func TestUnknownRepliesAreAnOutage(t *testing.T) {
 	t.Parallel()
-	for line, code := range map[string]string{"-PROXY timed out": "code=PROXY", "+timed out": "", "$-1": "", "*0": ""} {
+	for line, code := range map[string]string{
+		"-PROXY timed out": "code=PROXY", "$-1": "code=none", "*0": "code=none",
+		"+timed out": "", // go-redis cannot read it in reply to a merged call, which then had no reply
+	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			p := newProxied(t)
