@@ -62,7 +62,8 @@ type Event struct {
 // and safe for concurrent use. The context is the caller's. For a loss, a server and the
 // background, the context does not end. If an observer panics, the panic is swallowed and
 // logged to slog.Default, without its value. If it ends the goroutine, as runtime.Goexit
-// does, the caller gets no answer, and what was granted is given back.
+// does, the caller gets no answer. A slot, a lock, a claim or a reservation is then given
+// back; the permits of a limit stay taken.
 type Observer func(ctx context.Context, e Event)
 
 // Primitive is what an event is about.
