@@ -69,8 +69,8 @@ type banning struct {
 // limiter, or to one that With made from the same one, and one that [Limiter.Ban] made
 // there. The ban holds with [FailLocal] and with [FailOpen] until it ends, or until
 // [Limiter.Unban] lifts it in this process. This process does not learn what other
-// processes do about bans meanwhile. With FailLocal the process also bans by the denials that it makes itself.
-// When Redis is back, it decides alone.
+// processes do about bans meanwhile. With FailLocal it also bans by its own denials. When
+// Redis is back, Redis decides alone.
 func WithBan(p Policy, b Ban) Policy {
 	switch of := p.(type) {
 	case shadowed:
