@@ -31,15 +31,15 @@ type Wheel struct {
 	server func(key string) string // the address of the server that has a key
 	exact  bool                    // no renewal is early; for tests
 
-	began   time.Time
-	mu      sync.Mutex
-	groups  map[name]*group           // those with leases that are renewed together
-	buckets map[time.Duration]*bucket // by their times since began
-	waiting ordered[*bucket]          // by their times
-	lanes   map[string]*lane          // by server
-	ending  ordered[*Member]          // by when the leases end
-	timer   *time.Timer
-	set     time.Time // when the timer goes off; zero if it is stopped
+	began    time.Time
+	mu       sync.Mutex
+	groups   map[name]*group           // those with leases that are renewed together
+	buckets  map[time.Duration]*bucket // by their times since began
+	waiting  ordered[*bucket]          // by their times
+	backlogs map[string]*backlog       // by server
+	ending   ordered[*Member]          // by when the leases end
+	timer    *time.Timer
+	set      time.Time // when the timer goes off; zero if it is stopped
 }
 
 // Renewer renews leases.
@@ -92,9 +92,9 @@ type group struct {
 	name
 	shared  bool             // its leases are renewed together
 	members ordered[*Member] // by when they are due
-	lane    *lane            // nil if no member is due
+	backlog *backlog         // nil if no member is due
 	bucket  *bucket          // nil if a member is due
-	place   int              // in the lane, or in the bucket
+	place   int              // in the backlog, or in the bucket
 }
 
 func (g *group) first() *Member { return g.members.first() }
@@ -102,11 +102,11 @@ func (g *group) first() *Member { return g.members.first() }
 // NewWheel makes a wheel. server returns the address of the server that has a key, or "".
 func NewWheel(server func(key string) string) *Wheel {
 	return &Wheel{
-		server:  server,
-		began:   time.Now(),
-		groups:  map[name]*group{},
-		buckets: map[time.Duration]*bucket{},
-		lanes:   map[string]*lane{},
+		server:   server,
+		began:    time.Now(),
+		groups:   map[name]*group{},
+		buckets:  map[time.Duration]*bucket{},
+		backlogs: map[string]*backlog{},
 		waiting: ordered[*bucket]{
 			less:  func(a, b *bucket) bool { return a.at < b.at },
 			place: func(b *bucket) *int { return &b.place },
@@ -180,9 +180,9 @@ func (w *Wheel) schedule(m *Member, due time.Time) {
 // is not in order while its members change.
 func (w *Wheel) change(g *group, how func()) {
 	switch {
-	case g.lane != nil:
-		g.lane.ready.remove(g)
-		g.lane = nil
+	case g.backlog != nil:
+		g.backlog.ready.remove(g)
+		g.backlog = nil
 	case g.bucket != nil:
 		w.takeOut(g)
 	}
@@ -197,9 +197,9 @@ func (w *Wheel) change(g *group, how func()) {
 		w.putIn(g, at)
 		return
 	}
-	g.lane = w.laneOf(g.key)
-	g.lane.ready.add(g)
-	w.start(g.lane)
+	g.backlog = w.backlogOf(g.key)
+	g.backlog.ready.add(g)
+	w.start(g.backlog)
 }
 
 // arm sets the timer for what is due next.

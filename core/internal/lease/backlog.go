@@ -7,59 +7,59 @@ import (
 	"github.com/neap-go/neap/core/internal/background"
 )
 
-// lane is what is due on one server. A server that does not answer delays no other.
-type lane struct {
+// backlog is what is due on one server. A server that does not answer delays no other.
+type backlog struct {
 	ready   ordered[*group] // by when the first of their leases ends
 	sending int             // goroutines that renew
 	busy    int             // those of them that wait for an answer
 	leases  int             // that these calls renew
 }
 
-func (w *Wheel) laneOf(key string) *lane {
+func (w *Wheel) backlogOf(key string) *backlog {
 	at := w.server(key)
-	l := w.lanes[at]
-	if l == nil {
-		l = &lane{ready: ordered[*group]{
+	b := w.backlogs[at]
+	if b == nil {
+		b = &backlog{ready: ordered[*group]{
 			less:  func(a, b *group) bool { return a.first().until.Before(b.first().until) },
 			place: func(g *group) *int { return &g.place },
 		}}
-		w.lanes[at] = l
+		w.backlogs[at] = b
 	}
-	return l
+	return b
 }
 
 // start starts a goroutine if one more can renew what is due.
-func (w *Wheel) start(l *lane) {
-	if l.sending < atOnce && l.leases < full && l.sending-l.busy < len(l.ready.all) {
-		l.sending++
-		background.Go(func() { w.renewDue(l) })
+func (w *Wheel) start(b *backlog) {
+	if b.sending < atOnce && b.leases < full && b.sending-b.busy < len(b.ready.all) {
+		b.sending++
+		background.Go(func() { w.renewDue(b) })
 	}
 }
 
 // renewDue renews what is due on a server until nothing is.
-func (w *Wheel) renewDue(l *lane) {
+func (w *Wheel) renewDue(b *backlog) {
 	exited := true // a renewer may end the goroutine
 	defer func() {
 		if exited {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			l.sending--
-			w.start(l)
+			b.sending--
+			w.start(b)
 		}
 	}()
-	for w.renewNext(l) {
+	for w.renewNext(b) {
 	}
 	exited = false
 }
 
 // renewNext makes one call. It returns false if nothing was due.
-func (w *Wheel) renewNext(l *lane) (more bool) {
-	all, g := w.next(l)
+func (w *Wheel) renewNext(b *backlog) (more bool) {
+	all, g := w.next(b)
 	if g == nil {
 		return false
 	}
 	began := time.Now()
-	defer func() { w.settle(l, g, all, began) }()
+	defer func() { w.reschedule(b, g, all, began) }()
 	defer background.Recover(new(error))
 	more = true
 	g.by.Renew(g.key, all)
@@ -67,15 +67,15 @@ func (w *Wheel) renewNext(l *lane) (more bool) {
 }
 
 // next takes leases of one group that are due. If none is, the goroutine must end.
-func (w *Wheel) next(l *lane) (all []*Member, g *group) {
+func (w *Wheel) next(b *backlog) (all []*Member, g *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(l.ready.all) == 0 || l.leases >= full {
-		l.sending--
+	if len(b.ready.all) == 0 || b.leases >= full {
+		b.sending--
 		return nil, nil
 	}
-	l.busy++
-	g = l.ready.first()
+	b.busy++
+	g = b.ready.first()
 	w.change(g, func() {
 		now := time.Now()
 		for len(g.members.all) > 0 && len(all) < Together {
@@ -88,18 +88,18 @@ func (w *Wheel) next(l *lane) (all []*Member, g *group) {
 			all = append(all, m)
 		}
 	})
-	l.leases += len(all)
+	b.leases += len(all)
 	w.arm()
 	return all, g
 }
 
-// settle schedules the next renewals of leases that were renewed, or that could not be.
-func (w *Wheel) settle(l *lane, g *group, all []*Member, began time.Time) {
+// reschedule schedules the next renewals of leases that were renewed, or that could not be.
+func (w *Wheel) reschedule(b *backlog, g *group, all []*Member, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.busy--
-	l.leases -= len(all)
-	w.start(l)
+	b.busy--
+	b.leases -= len(all)
+	w.start(b)
 	sooner := time.Duration(0) // the same for all, so that they stay together
 	for _, m := range all {
 		switch {
