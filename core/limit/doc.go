@@ -63,8 +63,9 @@
 //
 // If Redis is slow, gone or full, or refuses the client, the [FailMode] decides.
 // FailLocal, the default, applies the same policies in this process; FailOpen admits
-// every request; FailClosed admits none and returns the error. A decision of FailLocal or
-// FailOpen is marked Degraded and has its Cause.
+// every request, except those of subjects that this process knows to be banned; FailClosed
+// admits none and returns the error. A decision of FailLocal or FailOpen is marked Degraded
+// and has its Cause.
 //
 // After several calls in a row without an answer, a breaker opens. Decisions then cost
 // microseconds, because nothing is sent except one call every quarter of a second, until
