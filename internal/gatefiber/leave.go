@@ -106,23 +106,32 @@ func (e *end) add(l left) bool {
 var errPanicked = errors.New("neap: a gate panicked when the response had ended")
 
 // reach has the gates left, once. It returns errPanicked if one of them panics.
-func (e *end) reach(broken bool) (err error) {
+func (e *end) reach(broken bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.reached {
+	e.reached = true
+	return e.leave(broken)
+}
+
+// leave has the other gates left even if one ends the goroutine.
+func (e *end) leave(broken bool) (err error) {
+	if len(e.left) == 0 {
 		return nil
 	}
-	e.reached = true
-	for _, l := range e.left {
-		if broken {
-			l.reply = nil
-		}
-		if !l.returns() {
-			err = errPanicked
-		}
+	l := e.left[0]
+	e.left = e.left[1:]
+	if broken {
+		l.reply = nil
 	}
-	e.left = nil
-	return err
+	defer func() {
+		if others := e.leave(broken); others != nil {
+			err = others
+		}
+	}()
+	if !l.returns() {
+		return errPanicked
+	}
+	return nil
 }
 
 func (l left) returns() (returned bool) {
@@ -145,8 +154,9 @@ func logPanic(value any) {
 // watched returns this, by which fasthttp tells of the end: it reads or closes it. But
 // fasthttp drops a request whose handler was too late for TimeoutError, and one that takes
 // over a connection that turns out to be broken. Then the garbage collector tells of the
-// end.
+// end. All cleanups of the process run on one goroutine, so a gate that asks Redis has
+// another.
 func watched[T any](this *T, e *end) *T {
-	runtime.AddCleanup(this, func(e *end) { _ = e.reach(true) }, e)
+	runtime.AddCleanup(this, func(e *end) { go func() { _ = e.reach(true) }() }, e)
 	return this
 }

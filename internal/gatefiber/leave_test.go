@@ -3,13 +3,16 @@ package gatefiber_test
 import (
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/internal/gatefiber"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // Where others than a server of fasthttp serve a RequestCtx, as Fiber's adaptor to
@@ -43,6 +46,58 @@ func TestWithoutAServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAGateThatEndsItsGoroutine keeps no gate further out from being left.
+func TestAGateThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	ctx, calls := new(fasthttp.RequestCtx), 0
+	inner := gatefiber.AtEnd(ctx, func(*gate.Reply) { runtime.Goexit() })
+	outer := gatefiber.AtEnd(ctx, func(*gate.Reply) { calls++ })
+	stream(ctx)
+	inner(gatefiber.Captured(ctx, 100))
+	outer(gatefiber.Captured(ctx, 100))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = ctx.Response.Body()
+	}()
+	<-ended
+	if calls != 1 {
+		t.Errorf("the gate further out was left %d times, want once", calls)
+	}
+}
+
+// TestNoCleanupWaitsForAGate: the gates of a request that fasthttp dropped may ask Redis,
+// and all cleanups of the process run one after the other.
+func TestNoCleanupWaitsForAGate(t *testing.T) {
+	t.Parallel()
+	begun, finish := make(chan struct{}), make(chan struct{})
+	defer close(finish)
+	func() {
+		ctx := new(fasthttp.RequestCtx)
+		left := gatefiber.AtEnd(ctx, func(*gate.Reply) {
+			close(begun)
+			<-finish
+		})
+		stream(ctx)
+		left(gatefiber.Captured(ctx, 100))
+	}()
+	isClosed := func(c chan struct{}) func() bool {
+		return func() bool {
+			runtime.GC()
+			select {
+			case <-c:
+				return true
+			default:
+				return false
+			}
+		}
+	}
+	redistest.Await(t, time.Minute, "the gate to be left", isClosed(begun))
+	cleaned := make(chan struct{})
+	runtime.AddCleanup(new([64]byte), func(c chan struct{}) { close(c) }, cleaned)
+	redistest.Await(t, time.Minute, "another cleanup", isClosed(cleaned))
 }
 
 func stream(c *fasthttp.RequestCtx) { c.SetBodyStream(strings.NewReader("body"), 4) }

@@ -156,11 +156,11 @@ var fasthttpBugs = []source{
 		{"a gate is left before a connection has ended that was taken over",
 			"c.ConnRequestNum() == 0 {", "true {"},
 		{"a stream that broke off has a whole answer",
-			"\t\t\tl.reply = nil\n", ""},
+			"\t\tl.reply = nil\n", ""},
 		{"a gate that panics when a stream has ended ends the process",
 			"logPanic(recover())", "logPanic(nil)"},
 		{"a gate is never left if fasthttp drops the request",
-			"\truntime.AddCleanup(this, func(e *end) { _ = e.reach(true) }, e)\n", "\t_ = runtime.GC\n"},
+			"\truntime.AddCleanup(this, func(e *end) { go func() { _ = e.reach(true) }() }, e)\n", "\t_ = runtime.GC\n"},
 	}},
 	{"internal/gatefiber/stream.go", []bug{
 		{"a gate is left when a part of a stream was read",
