@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -117,11 +118,17 @@ func (n *nodes) server(ctx context.Context, key string) (c *redis.Client, addres
 	if n.of == nil || !n.known.Load() {
 		return nil, ""
 	}
-	c, err := n.of(ctx, key)
+	c, err := n.lookUp(ctx, key)
 	if err != nil {
 		return nil, ""
 	}
 	return c, c.Options().Addr
+}
+
+// lookUp asks the client, which may run code of its user, such as the hash of a Ring.
+func (n *nodes) lookUp(ctx context.Context, key string) (c *redis.Client, err error) {
+	defer background.Recover(&err)
+	return n.of(ctx, key)
 }
 
 func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *breaker {
