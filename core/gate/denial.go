@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/limit"
 )
 
@@ -103,7 +104,7 @@ func (a *answers) refuse(r Request, err error) Pass {
 func (a *answers) fault(r Request, err error) {
 	if a.onError == nil {
 		a.hint.Do(func() {
-			slog.Error("neap: a gate answered a request with a 500; set OnError in its options to be told why", "route", r.Route())
+			background.Log(nil, slog.LevelError, "neap: a gate answered a request with a 500; set OnError in its options to be told why", "route", r.Route())
 		})
 	}
 	a.tell(r, err)

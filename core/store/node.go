@@ -99,8 +99,8 @@ func (n *node) unanswered(err error, calls int) (now int64) {
 	n.slots.failed(now, since, failed)
 	if lost {
 		n.sweep.Store(now + int64(forgotten))
-		n.log(slog.LevelWarn, "neap: Redis does not answer", append(codeOf(err), "class", classOf(err), "failed", failed, "for", span(since, now))...)
-		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Lost, Change: true, Class: ClassOf(err), Duration: span(since, now)})
+		n.tell(Event{Outcome: Lost, Class: ClassOf(err), Duration: span(since, now)},
+			slog.LevelWarn, "neap: Redis does not answer", append(codeOf(err), "class", classOf(err), "failed", failed, "for", span(since, now))...)
 		if n.dialer != nil {
 			background.Go(func() { n.diagnose(since) })
 		}
@@ -136,8 +136,7 @@ func (n *node) back(after int64, text string) {
 	n.cause.Store(nil)
 	n.mu.Unlock()
 	if lost {
-		n.log(slog.LevelInfo, text, "failed", failed, "for", span(since, now))
-		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Back, Change: true, Duration: span(since, now)})
+		n.tell(Event{Outcome: Back, Duration: span(since, now)}, slog.LevelInfo, text, "failed", failed, "for", span(since, now))
 	}
 }
 
@@ -203,15 +202,19 @@ func (n *node) explain(err error) error {
 	return &script.Error{Script: failure.Script, Class: failure.Class, Err: fmt.Errorf("%w: %w", failure.Err, *cause)}
 }
 
-// log writes a line. It swallows a panic of the logger, because a grant would be lost
-// with it.
+// tell logs a change of the node and tells the observers. The goroutine may be that of a
+// call that was granted something, so no handler and no observer may end it.
+func (n *node) tell(e Event, level slog.Level, text string, args ...any) {
+	n.log(level, text, args...)
+	e.Primitive, e.Name, e.Change = Server, n.name, true
+	_ = background.Try(func() error {
+		n.notify.Notify(context.Background(), e)
+		return nil
+	})
+}
+
 func (n *node) log(level slog.Level, text string, args ...any) {
-	defer func() { _ = recover() }()
-	logger := n.logger
-	if logger == nil {
-		logger = slog.Default()
-	}
-	logger.Log(context.Background(), level, text, append([]any{"address", n.name}, args...)...)
+	background.Log(n.logger, level, text, append([]any{"address", n.name}, args...)...)
 }
 
 func span(from, to int64) time.Duration { return time.Duration(to - from).Round(time.Millisecond) }

@@ -215,7 +215,7 @@ func (o Observer) Notify(ctx context.Context, e Event) {
 	}
 	defer func() {
 		if recover() != nil {
-			background.Log("neap: an observer panicked", slog.String("primitive", string(e.Primitive)))
+			background.Log(nil, slog.LevelError, "neap: an observer panicked", "primitive", e.Primitive)
 		}
 	}()
 	o(ctx, e)

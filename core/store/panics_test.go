@@ -30,6 +30,7 @@ type badHook struct {
 	armed         atomic.Bool
 	met           atomic.Int64
 	before, after func(ctx context.Context)
+	fails         error // of all calls, if it is set; nothing is sent then
 }
 
 func (*badHook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -39,6 +40,9 @@ func (h *badHook) around(ctx context.Context, send func() error) error {
 	if armed {
 		h.met.Add(1)
 		h.before(ctx)
+		if h.fails != nil {
+			return h.fails
+		}
 	}
 	err := send()
 	if armed {
@@ -180,52 +184,6 @@ func inBubble(t *testing.T, opts store.Options, hooks ...redis.Hook) (*store.Sto
 	opts.Budget = time.Second
 	st := storetest.Open(t, rdb, opts)
 	return st, eachGrant(t, st)
-}
-
-// TestObserversThatDoNotReturn take no grant with them: a panic changes nothing, and what is
-// granted to a goroutine that an observer ends is given back.
-func TestObserversThatDoNotReturn(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(){"a panic": func() { panic(errHook) }, "Goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				st, all := inBubble(t, store.Options{})
-				remove := st.Observe(func(context.Context, store.Event) { end() })
-				granted := map[*grants]error{}
-				for _, g := range all {
-					ended := errors.New("the goroutine ended")
-					done := make(chan error, 1)
-					go func() {
-						err := ended
-						defer func() { done <- err }()
-						err = g.take(t.Context())
-					}()
-					granted[g] = <-done
-					if exits := name == "Goexit"; exits != (granted[g] == ended) || granted[g] != nil && !exits {
-						t.Errorf("%s: got %v, want no grant only after Goexit", g.name, granted[g])
-					}
-				}
-				remove()
-				time.Sleep(4 * panicLease)
-				for _, g := range all {
-					var err error
-					if granted[g] != nil {
-						err = g.take(t.Context())
-					}
-					for i := 0; i < 100 && g.name == "estimate" && errors.Is(err, errTaken); i++ { // until it is known that nothing refers to the decision
-						runtime.GC()
-						time.Sleep(2 * panicLease)
-						err = g.take(t.Context())
-					}
-					if err = errors.Join(err, g.held(t.Context()), g.leave(t.Context())); err != nil {
-						t.Errorf("%s, four leases later: got %v, want it to be had", g.name, err)
-					}
-				}
-				time.Sleep(time.Hour)
-			})
-		})
-	}
 }
 
 // TestHooksThatDoNotReturn end neither the process nor a grant: leases are renewed once the

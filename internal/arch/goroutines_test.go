@@ -11,7 +11,8 @@ import (
 )
 
 // TestGoroutinesStartInOnePlace: a panic on a goroutine or a timer ends the process unless
-// something recovers it, which core/internal/background does.
+// something recovers it, which core/internal/background does. It also contains handlers of
+// the log, so that none of them takes a grant with it.
 func TestGoroutinesStartInOnePlace(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{
@@ -29,7 +30,7 @@ func TestGoroutinesStartInOnePlace(t *testing.T) {
 			}
 			found := starts(t, path, nil)
 			if most := recovers[filepath.ToSlash(path)]; len(found) != most {
-				t.Errorf("got goroutines and timers that are started at %q, want %d: use core/internal/background, which recovers", found, most)
+				t.Errorf("got goroutines, timers or lines of the log at %q, want %d: use core/internal/background, which recovers", found, most)
 			}
 			return nil
 		})
@@ -42,11 +43,15 @@ func TestGoroutinesStartInOnePlace(t *testing.T) {
 // startsThemselves are folders of the one place, and of tests.
 var startsThemselves = map[string]bool{"background": true, "gatetest": true, "scripttest": true, "fibertest": true, "browsertest": true, "labelstest": true, "testdata": true}
 
-// recovers are the files that may not import the one place, and how many goroutines they
-// start that recover by themselves.
-var recovers = map[string]int{"../../internal/gatefiber/leave.go": 1}
+// recovers are the files that may not import the one place, and how many goroutines and
+// lines of theirs recover by themselves.
+var recovers = map[string]int{"../../internal/gatefiber/leave.go": 2}
 
-// starts returns where a file starts goroutines, or timers that call a function.
+// logs are the functions of slog that call a handler.
+var logs = map[string]bool{"Debug": true, "Info": true, "Warn": true, "Error": true, "Log": true, "LogAttrs": true, "Default": true}
+
+// starts returns where a file starts goroutines, or timers that call a function, or writes
+// to the log.
 func starts(t *testing.T, path string, text any) (where []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -61,7 +66,8 @@ func starts(t *testing.T, path string, text any) (where []string) {
 		case *ast.SelectorExpr:
 			of, _ := n.X.(*ast.Ident)
 			ours := of != nil && of.Name == "background"
-			if !ours && (n.Sel.Name == "AfterFunc" || n.Sel.Name == "Go") { // also of a WaitGroup or an errgroup
+			isSlog := of != nil && of.Name == "slog"
+			if !ours && (n.Sel.Name == "AfterFunc" || n.Sel.Name == "Go") || isSlog && logs[n.Sel.Name] { // also Go of a WaitGroup or an errgroup
 				where = append(where, files.Position(n.Pos()).String())
 			}
 		}
@@ -81,8 +87,10 @@ func f() {
 	background.Go(f)
 	background.AfterFunc(0, f)
 	g := time.AfterFunc
+	slog.Error("text")
+	slog.Default().Error("text")
 }`
-	if got := starts(t, "p.go", text); len(got) != 5 {
-		t.Errorf("got %q, want five places", got)
+	if got := starts(t, "p.go", text); len(got) != 7 {
+		t.Errorf("got %q, want seven places", got)
 	}
 }

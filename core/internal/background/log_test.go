@@ -3,19 +3,28 @@ package background
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"testing"
 )
 
-// panicking is a handler of a log.
-type panicking struct{ slog.Handler }
+// badHandler is a handler of a log that does not return.
+type badHandler struct {
+	slog.Handler
+	leave func()
+}
 
-func (panicking) Enabled(context.Context, slog.Level) bool { panic("of the log") }
+func (h badHandler) Enabled(context.Context, slog.Level) bool {
+	h.leave()
+	return true
+}
 
-// TestAHandlerOfTheLogThatPanics ends nothing: what is logged is told, and no more. It
-// changes the log of the process, so it is not parallel.
-func TestAHandlerOfTheLogThatPanics(t *testing.T) { //nolint:paralleltest // see above
-	before := slog.Default()
-	defer slog.SetDefault(before)
-	slog.SetDefault(slog.New(panicking{before.Handler()}))
-	Log("text")
+// TestAHandlerOfTheLogThatDoesNotReturn ends nothing: what is logged is told, and no more.
+func TestAHandlerOfTheLogThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(){"Panic": func() { panic("of the log") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			Log(slog.New(badHandler{slog.Default().Handler(), leave}), slog.LevelError, "text")
+		})
+	}
 }

@@ -56,12 +56,21 @@ func logPanic(value any) {
 	if before != 0 && now-before < logPause || !logged.CompareAndSwap(before, now) {
 		return
 	}
-	Log("neap: a hook of the Redis client panicked, or the client or neap did; further panics within a minute are not logged",
-		slog.String("type", fmt.Sprintf("%T", value)), slog.String("stack", string(debug.Stack())))
+	Log(nil, slog.LevelError, "neap: a hook of the Redis client panicked, or the client or neap did; further panics within a minute are not logged",
+		"type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 }
 
-// Log logs an error. The handler of the log is code of the user, so it may panic too.
-func Log(text string, attrs ...slog.Attr) {
-	defer func() { _ = recover() }()
-	slog.Default().LogAttrs(context.Background(), slog.LevelError, text, attrs...)
+// Log writes a line to the logger, or to slog.Default if it is nil. The handler of the log
+// is code of the user: it may panic or end its goroutine.
+func Log(logger *slog.Logger, level slog.Level, text string, args ...any) {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		logger.Log(context.Background(), level, text, args...)
+	}()
+	<-done
 }
