@@ -175,6 +175,34 @@ func TestARefusalAfterALostReply(t *testing.T) {
 	}
 }
 
+// TestARefusalOfOneThatWaits: the answer of its first question is lost, the next is that it
+// must wait, and the last is a refusal. It is not told that nothing ran.
+func TestARefusalOfOneThatWaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		waits string // the answer after which it asks again
+		ask   func(ctx context.Context, here *side) error
+	}{
+		"lock":  {":-1000", func(ctx context.Context, here *side) error { return second(here.locker.Acquire(ctx, "k")) }},
+		"guard": {":1000", func(ctx context.Context, here *side) error { return second(here.guard.Await(ctx, "k", "")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProxied(t)
+			here := p.side(t)
+			p.Lose(redistest.EOF, 1, "evalsha", "eval")
+			p.ThenAnswer("-NOSCRIPT No matching script.", redistest.Before, 1, "evalsha") // the queue's probe after a lost answer
+			p.ThenAnswer(c.waits, redistest.Before, 1, "evalsha", "eval")
+			p.ThenAnswer("-NOPERM User x has no permissions to run the 'evalsha' command", redistest.Before, ever, "evalsha", "eval")
+			if err := c.ask(t.Context(), here); !errors.Is(err, script.ErrMaybeExecuted) {
+				t.Errorf("got %v, want ErrMaybeExecuted", err)
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
 // TestLeadGoesOn: a proxy answers what a candidate asks in place of Redis. The candidate
 // leads when Redis is asked again.
 func TestLeadGoesOn(t *testing.T) {
