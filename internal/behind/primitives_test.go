@@ -31,6 +31,7 @@ type prepare func(t *testing.T, here, there *side, key string) call
 // side is a store on one side of a proxy, with the primitives on it.
 type side struct {
 	limiter, open, local *limit.Limiter
+	banning              *limit.Limiter
 	slots, openSlots     *limit.Concurrency
 	localSlots           *limit.Concurrency
 	locker               *lock.Locker
@@ -59,6 +60,8 @@ func newSide(t *testing.T, st *store.Store) *side {
 		return c
 	}
 	s.limiter, s.open, s.local = limiter(limit.FailClosed), limiter(limit.FailOpen), limiter(limit.FailLocal)
+	s.banning, err = limit.New(st, "b", []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 1000, Window: time.Hour}, limit.Ban{After: 10, Within: time.Minute, For: time.Minute})}, &limit.Options{Fail: limit.FailClosed})
+	must(err)
 	s.slots, s.openSlots, s.localSlots = slots(limit.FailClosed), slots(limit.FailOpen), slots(limit.FailLocal)
 	s.locker, err = lock.New(st, "k", &lock.Options{Lease: lease, NoRenewal: true, RetryDelay: 100 * time.Millisecond})
 	must(err)
