@@ -54,10 +54,11 @@
 // when the handler returns. If the handler was too late, the gate is not told how it
 // ended.
 //
-// # Drop
+// # Drop and End
 //
 // If a handler closes the connection with c.Drop, a gate sees an empty 200. Call
-// c.Status(500).Drop() if the work may not be done.
+// c.Status(500).Drop() if the work may not be done. If a handler sends a stream with c.End,
+// a gate sees a part of the answer: gate.Idempotent cannot replay it.
 //
 // # Requests that cannot be read
 //

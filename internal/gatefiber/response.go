@@ -103,7 +103,8 @@ func Captured(c *fasthttp.RequestCtx, capture int64) *gate.Reply {
 	case c.IsHead(), !gate.BodyAllowed(reply.Status):
 	default:
 		body := response.Body()
-		reply.Partial = int64(len(body)) > capture
+		wasStream := len(body) == 0 && response.Header.ContentLength() != 0 // c.End of Fiber v3 has sent it
+		reply.Partial = int64(len(body)) > capture || wasStream
 		reply.Body = bytes.Clone(body[:min(int64(len(body)), capture)])
 	}
 	return reply
