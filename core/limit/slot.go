@@ -65,7 +65,7 @@ type renewed struct{ *Concurrency }
 
 // Renew renews slots of one subject, as a [lease.Renewer]. A renewal extends only a lease
 // that exists, so a renewal that arrives after a Release changes nothing. If a lease is
-// missing, Renew takes the slot again under the same token.
+// missing although its slot is held, Renew takes the slot again under the same token.
 func (c renewed) Renew(key string, all []*lease.Member) {
 	var counted []*Slot
 	for _, m := range all {
@@ -88,9 +88,10 @@ func (c renewed) Renew(key string, all []*lease.Member) {
 		case err != nil:
 		case there[i]:
 			s.member.Result = lease.Renewed
-		default:
-			c.held.gone(s)
+		case c.held.gone(s):
 			c.takeAgain(s)
+		default:
+			s.member.Result = lease.Over
 		}
 	}
 }

@@ -3,12 +3,14 @@ package limit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -143,6 +145,30 @@ func TestRenewalEndsWithRelease(t *testing.T) {
 	redistest.Await(t, 10*time.Second, "five leases to pass", func() bool { return time.Since(began) > 5*lease })
 	if more := calls.Load() - sent; more > 3 { // one may have been on its way, and have taken a slot that it gave back
 		t.Errorf("got %d calls after Release, want at most 3", more)
+	}
+}
+
+// TestAReleaseDuringARenewalLeavesNothing: a renewal that arrives after the release takes
+// no slot again, although the slot is gone. Other slots that it finds gone are taken again.
+func TestAReleaseDuringARenewalLeavesNothing(t *testing.T) {
+	t.Parallel()
+	_, client := newServer(t)
+	rdb := &hooked{Client: client}
+	c := strict(t, rdb, "p", 3, time.Hour)
+	s, lost := holds(t, c, "s"), holds(t, c, "s")
+	overtake := func(cmd redis.Cmder) {
+		if redistest.Write(cmd)[1] == renewScript.SHA() {
+			gives(t, s)
+			must(client.ZRem(t.Context(), s.key, lost.token).Result())(t)
+		}
+	}
+	rdb.before.Store(&overtake)
+	renewed{c}.Renew(s.key, []*lease.Member{&s.member, &lost.member})
+	if s.member.Result != lease.Over || lost.member.Result != lease.Renewed {
+		t.Errorf("renewals of a slot that is released, and of one that is lost: got the results %d and %d, want %d and %d", s.member.Result, lost.member.Result, lease.Over, lease.Renewed)
+	}
+	if held := must(client.ZRange(t.Context(), s.key, 0, -1).Result())(t); !slices.Equal(held, []string{lost.token}) || c.Stats().Undoing > 0 {
+		t.Errorf("afterwards: got the slots %q in flight and %d to be given back, want %q alone", held, c.Stats().Undoing, lost.token)
 	}
 }
 

@@ -143,14 +143,15 @@ func (t *tally) remove(s *Slot) (token string, in ask.Doubt, first bool) {
 	return token, s.doubt, true
 }
 
-// gone notes that Redis does not have a slot that is held. Redis may then have lost all
+// gone notes that Redis does not have a slot. If it is still held, Redis may have lost all
 // slots.
-func (t *tally) gone(s *Slot) {
+func (t *tally) gone(s *Slot) (held bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !s.released {
 		t.suspect(t.n[s.subject])
 	}
+	return !s.released
 }
 
 func (t *tally) suspect(h *holding) {
