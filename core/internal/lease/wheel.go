@@ -90,7 +90,6 @@ type name struct {
 // group is the leases of one name that are not being renewed now.
 type group struct {
 	name
-	shared  bool             // its leases are renewed together
 	members ordered[*Member] // by when they are due
 	backlog *backlog         // nil if no member is due
 	bucket  *bucket          // nil if a member is due
@@ -157,7 +156,7 @@ func (w *Wheel) groupOf(m *Member, n name) *group {
 		if g = w.groups[n]; g != nil {
 			return g
 		}
-		g = &group{shared: true}
+		g = &group{}
 		w.groups[n] = g
 	}
 	if g.by == nil {
@@ -188,7 +187,7 @@ func (w *Wheel) change(g *group, how func()) {
 	}
 	how()
 	if len(g.members.all) == 0 {
-		if g.shared {
+		if w.groups[g.name] == g { // another may have its name: see reschedule
 			delete(w.groups, g.name)
 		}
 		return

@@ -153,6 +153,48 @@ func TestLeasesOfOneKeyAreRenewedTogether(t *testing.T) {
 	})
 }
 
+// TestLeasesStayTogether, although others of their call are over, or were removed while
+// the call was on its way and new ones came.
+func TestLeasesStayTogether(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		left   int
+		answer func(w *testWheel, of int) Result
+	}{
+		"every other is over": {Together / 2, func(_ *testWheel, of int) Result {
+			if of%2 == 0 {
+				return Over
+			}
+			return Renewed
+		}},
+		"every other was removed": {Together, func(w *testWheel, of int) Result {
+			if of%2 == 0 {
+				w.add(&Member{Of: of + 1}, w.renewer, "a", 0)
+				w.Remove(w.all[of])
+			}
+			return Renewed
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWheel(t, func(t *testing.T, w *testWheel) {
+				w.renewer.answer = func(of int) Result { return c.answer(w, of) }
+				w.fill("a", Together)
+				time.Sleep(ttl)
+				calls := w.renewer.takeCalls()
+				if len(calls) < 2 || len(w.groups) != 1 {
+					t.Fatalf("got %d calls and %d groups, want some and 1", len(calls), len(w.groups))
+				}
+				for i, call := range calls[1:] {
+					if len(call) != c.left {
+						t.Errorf("call %d of %d: got %d leases renewed, want %d", i+2, len(calls), len(call), c.left)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestRenewalsSpreadOut: leases that began together, each with a key of its own, are not
 // renewed in one moment for ever.
 func TestRenewalsSpreadOut(t *testing.T) {
