@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -59,8 +60,8 @@ const (
 // end ends the conclusion. The estimates of its grant are renewed until then.
 func (c *conclusion) end(how uint32) {
 	c.stage.Store(how)
-	if c.grant.over != nil {
-		c.grant.over.Store(true)
+	if c.grant.kept != nil {
+		c.grant.kept.end((*lease.Wheel).Remove)
 	}
 }
 

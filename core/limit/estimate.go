@@ -108,25 +108,44 @@ func (g *grant) estimate() string { return fmt.Sprintf("%s:%d", g.token, g.cost)
 type estimate struct {
 	lease.Member
 
-	over *atomic.Bool // that of its grant
+	of   *renewals
 	name string
+}
+
+// renewals are those of the estimates of one decision.
+type renewals struct {
+	wheel *lease.Wheel
+	all   []*estimate
+	over  atomic.Bool // none is needed any more
+}
+
+// end takes the estimates out of the wheel. Only the first call does anything.
+func (r *renewals) end(remove func(*lease.Wheel, *lease.Member)) {
+	if r.over.Swap(true) {
+		return
+	}
+	for _, e := range r.all {
+		remove(r.wheel, &e.Member)
+	}
 }
 
 // keep renews the estimates of a decision until it is spent or nothing refers to it. A
 // conclusion in the background refers to it.
 func (r *remote) keep(l *Limiter, g *grant) {
+	kept := &renewals{wheel: r.store.Leases()}
 	for i, rule := range l.rules {
 		if length := rule.id().lease; hasLease(rule) && g.cost > 0 && !g.peek && !g.denied && !g.readings[i].refused() {
-			if g.over == nil {
-				g.over = new(atomic.Bool)
-				runtime.AddCleanup(g, func(over *atomic.Bool) { over.Store(true) }, g.over)
-			}
-			e := &estimate{over: g.over, name: g.estimate()}
+			e := &estimate{of: kept, name: g.estimate()}
 			e.Of = e
+			kept.all = append(kept.all, e)
 			by := estimates{r, integer(length.Milliseconds())}
 			now := time.Now()
-			r.store.Leases().Add(&e.Member, by, r.estimatesOf(rule, g.subject), length, now.Add(lease.Pause(length, true)), now.Add(length))
+			kept.wheel.Add(&e.Member, by, r.estimatesOf(rule, g.subject), length, now.Add(lease.Pause(length, true)), now.Add(length))
 		}
+	}
+	if len(kept.all) > 0 {
+		g.kept = kept
+		runtime.AddCleanup(g, func(kept *renewals) { kept.end((*lease.Wheel).RemoveSoon) }, kept)
 	}
 }
 
@@ -142,7 +161,7 @@ func (by estimates) Renew(key string, all []*lease.Member) {
 	var asking []*estimate
 	for _, m := range all {
 		e := m.Of.(*estimate)
-		if e.over.Load() {
+		if e.of.over.Load() {
 			e.Result = lease.Over
 			continue
 		}

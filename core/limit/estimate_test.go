@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -36,12 +36,12 @@ func leasedIn(t *testing.T) (*miniredis.Miniredis, *Limiter) {
 	return m, must(New(redistest.BubbleClient(t, m), "leased", []Policy{policy}, closed(time.Second)))(t)
 }
 
-// abandon waits until it is known that nothing refers to the grants that have these. It
+// abandon waits until it is known that nothing refers to the grants of these renewals. It
 // does not sleep, because a cleanup runs outside of a bubble.
-func abandon(t *testing.T, over ...*atomic.Bool) {
+func abandon(t *testing.T, all ...*renewals) {
 	t.Helper()
-	for _, one := range over {
-		for i := 0; !one.Load(); i++ {
+	for _, one := range all {
+		for i := 0; !one.over.Load(); i++ {
 			if i == 1000 {
 				t.Fatal("something still refers to a decision after 1,000 collections of garbage")
 			}
@@ -68,7 +68,7 @@ func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
 		} else if _, err := d.Settle(t.Context(), 4); err != nil {
 			t.Fatal(err)
 		}
-		abandon(t, held.grant.over) // from here on nothing refers to the grant
+		abandon(t, held.grant.kept) // from here on nothing refers to the grant
 		if d := tried(t, l, 6); d.Allowed {
 			t.Error("before its lease ends: got an estimate taken back, want a denial")
 		}
@@ -170,7 +170,7 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		m, l := leasedIn(t)
 		rdb := redistest.BubbleClient(t, m)
 		window := l.remote.space.Key("s", l.rules[0].id().tail)
-		abandon(t, tried(t, l, 6).grant.over)
+		abandon(t, tried(t, l, 6).grant.kept)
 		must(rdb.Set(t.Context(), window, "1", time.Hour).Result())(t) // somebody has edited it
 		time.Sleep(11 * time.Second)
 		if d := tried(t, l, 10); !d.Allowed || d.Remaining != 0 {
@@ -178,9 +178,9 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		}
 
 		many := must(l.With(WithLease(FixedWindow{Name: "many", Limit: 150, Window: time.Hour}, 10*time.Second)))(t)
-		var all []*atomic.Bool
+		var all []*renewals
 		for range 150 {
-			all = append(all, tried(t, many, 1).grant.over)
+			all = append(all, tried(t, many, 1).grant.kept)
 		}
 		abandon(t, all...)
 		time.Sleep(11 * time.Second)
@@ -340,6 +340,36 @@ func TestRenewalsKeepNoDecision(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	l := must(New(rdb, "collected", []Policy{WithLease(FixedWindow{Limit: 1, Window: time.Hour}, 30*time.Millisecond)}, closed(time.Minute)))(t)
-	abandon(t, tried(t, l, 1).grant.over)
+	abandon(t, tried(t, l, 1).grant.kept)
 	redistest.Await(t, time.Minute, "its lease to end", func() bool { return tried(t, l, 1).Allowed })
+}
+
+// TestNoRenewalsAreKeptOfWhatIsOver: neither of decisions that are spent, long before
+// their leases are due, nor of those that nothing refers to, once there are others.
+func TestNoRenewalsAreKeptOfWhatIsOver(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	l := must(New(rdb, "kept", []Policy{WithLease(FixedWindow{Limit: 10, Window: 24 * time.Hour}, time.Hour)}, closed(time.Minute)))(t)
+	for name, end := range map[string]func(d Decision) error{
+		"settled":   func(d Decision) error { _, err := d.Settle(t.Context(), 0); return err },
+		"refunded":  func(d Decision) error { return l.Refund(t.Context(), d) },
+		"abandoned": func(Decision) error { return nil },
+	} {
+		d := tried(t, l, 1)
+		of := weak.Make(d.grant.kept)
+		if err := end(d); err != nil {
+			t.Fatal(err)
+		}
+		abandon(t, d.grant.kept)
+		d = Decision{}
+		if name == "abandoned" {
+			tried(t, l, 1)
+		}
+		for i := 0; of.Value() != nil; i++ {
+			if i == 1000 {
+				t.Fatalf("%s: something still refers to the renewals after 1,000 collections of garbage", name)
+			}
+			runtime.GC()
+		}
+	}
 }

@@ -17,7 +17,7 @@ type grant struct {
 	denied          bool
 	local           bool
 	conclusion      atomic.Pointer[conclusion] // nil while it is unspent
-	over            *atomic.Bool               // true once its estimates need no renewal; nil if it has none
+	kept            *renewals                  // nil if it has no estimates
 	asked, answered time.Time
 	readings        []reading
 }

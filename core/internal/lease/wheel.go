@@ -38,6 +38,7 @@ type Wheel struct {
 	waiting  ordered[*bucket]          // by their times
 	backlogs map[string]*backlog       // by server
 	ending   ordered[*Member]          // by when the leases end
+	leaving  []*Member                 // what RemoveSoon was told
 	timer    *time.Timer
 	set      time.Time // when the timer goes off; zero if it is stopped
 }
@@ -123,6 +124,7 @@ func NewWheel(server func(key string) string) *Wheel {
 func (w *Wheel) Add(m *Member, by Renewer, key string, length time.Duration, due, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.removeSome()
 	m.length, m.until, m.lapses = length, until, until
 	if by != nil {
 		m.group = w.groupOf(m, name{by, key})
@@ -140,6 +142,36 @@ func (w *Wheel) Remove(m *Member) {
 	defer w.mu.Unlock()
 	w.remove(m)
 	w.arm()
+}
+
+// RemoveSoon is Remove for a caller that must touch no timer, such as a cleanup of the
+// runtime, which runs outside of the bubbles of testing/synctest. The wheel takes the lease
+// out when it is given others, and at the latest when the timer goes off.
+func (w *Wheel) RemoveSoon(m *Member) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leaving = append(w.leaving, m)
+}
+
+// removeLeaving takes out some of these leases, and reports whether there are more. They
+// are only some, so that a caller who adds a lease meanwhile waits little.
+func (w *Wheel) removeLeaving() (more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.removeSome()
+	w.arm()
+	return len(w.leaving) > 0
+}
+
+func (w *Wheel) removeSome() {
+	rest := max(len(w.leaving)-Together, 0)
+	for _, m := range w.leaving[rest:] {
+		w.remove(m)
+	}
+	clear(w.leaving[rest:])
+	if w.leaving = w.leaving[:rest]; rest == 0 {
+		w.leaving = nil
+	}
 }
 
 func (w *Wheel) remove(m *Member) {
@@ -242,6 +274,9 @@ func (w *Wheel) tick() {
 	w.mu.Unlock()
 	for _, m := range over {
 		w.lapse(m)
+	}
+	for more := true; more; {
+		more = w.removeLeaving()
 	}
 }
 

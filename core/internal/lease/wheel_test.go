@@ -178,9 +178,22 @@ func TestLeasesStayTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWheel(t, func(t *testing.T, w *testWheel) {
-				w.renewer.answer = func(of int) Result { return c.answer(w, of) }
+				w.exact = true
+				var mu sync.Mutex // guards w.all
+				w.renewer.answer = func(of int) Result {
+					mu.Lock()
+					defer mu.Unlock()
+					return c.answer(w, of)
+				}
+				mu.Lock()
 				w.fill("a", Together)
+				mu.Unlock()
 				time.Sleep(ttl)
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				w.mu.Lock()
+				defer w.mu.Unlock()
 				calls := w.renewer.takeCalls()
 				if len(calls) < 2 || len(w.groups) != 1 {
 					t.Fatalf("got %d calls and %d groups, want some and 1", len(calls), len(w.groups))
@@ -193,6 +206,38 @@ func TestLeasesStayTogether(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhatLeavesIsNotKept: if leases are to be removed soon, there are fewer with each that
+// is added, and none after the timer has gone off.
+func TestWhatLeavesIsNotKept(t *testing.T) {
+	t.Parallel()
+	inWheel(t, func(t *testing.T, w *testWheel) {
+		w.renewer.answer = func(int) Result { return Over }
+		const n = 10 * Together
+		w.fill("a", n)
+		for _, m := range w.all {
+			w.RemoveSoon(m)
+		}
+		for range 5 {
+			m := &Member{Of: n}
+			w.add(m, w.renewer, "a", 0)
+			w.RemoveSoon(m)
+		}
+		w.mu.Lock()
+		left := len(w.groups[name{w.renewer, "a"}].members.all)
+		w.mu.Unlock()
+		if left != n+5-5*Together {
+			t.Errorf("after %d were to be removed soon and 5 were added: got %d left, want %d", n, left, n+5-5*Together)
+		}
+		time.Sleep(ttl / Renewals)
+		synctest.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.leaving) > 0 || len(w.groups) > 0 || !w.set.IsZero() {
+			t.Errorf("after the timer has gone off: got %d leases to be removed, %d groups, and the timer at %v, want none", len(w.leaving), len(w.groups), w.set)
+		}
+	})
 }
 
 // TestRenewalsSpreadOut: leases that began together, each with a key of its own, are not
