@@ -117,7 +117,7 @@ var calls = map[string][]scripttest.Call{
 	"inflight_acquire.lua": {on(one, "a", 2, 30_000_000, 60_000, "", ""), on(one, "b", 2, 30_000_000, 60_000, "lost", "a"),
 		on(one, "c", 3, 30_000_000, 60_000, "lost", "gone"), on(one, "d", 3, 30_000_000, 60_000, "", "")},
 	"inflight_restore.lua": {on(one, "a", 3, 30_000_000, 60_000, "x", "y"), on(one, "b", 3, 30_000_000, 60_000, "x", "y"),
-		flying.then("t", 2, 30_000_000, 60_000, "x", "y")},
+		flying.then("t", 2, 30_000_000, 60_000, "x", "y"), flying.then("", 3, 30_000_000, 60_000, "t", "x", "y", "z")},
 	"inflight_renew.lua":   {on(one, 30_000_000, 60_000, "t"), flying.then(30_000_000, 60_000, "t", "gone")},
 	"inflight_release.lua": {on(one, "t"), flying.then("t")},
 	"inflight_count.lua":   {on(one), flying.then()},

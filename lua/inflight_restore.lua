@@ -1,19 +1,20 @@
--- Requests in flight: restores slots that Redis has lost. Then it decides again about the
--- slot that was granted before the loss was noticed. So a caller has the slots that it
--- holds counted before another is admitted.
+-- Requests in flight: takes slots that are held, but that Redis may have lost, and renews
+-- those that are there. Then it decides again about the slot that was granted before the
+-- loss was noticed, if there is one. So a caller has the slots that it holds counted before
+-- another is admitted.
 --
 -- KEYS[1]  the leases, as inflight_acquire.lua keeps them
--- ARGV[1]  token that asks
+-- ARGV[1]  token that asks, or '' if none does
 -- ARGV[2]  limit
 -- ARGV[3]  lease, in microseconds
 -- ARGV[4]  time to live of the set, in milliseconds: longer than a lease
 -- ARGV[i]  from the fifth on: tokens of slots that the caller holds, at most 1,000
 -- returns  an array. First, if the token that asks is granted, how many are in flight,
---          including this one; if it is denied, -1 - how many are. Then, for each token
---          that is held, 1, or 0 if there was no room for it
--- effects  ZADD of what is taken, PEXPIRE, ZREMRANGEBYSCORE of what has lapsed, and ZREM
---          of the token that asks if it is denied; if one of these fails, ZREM of what
---          was added
+--          including this one; if it is denied, or if none asks, -1 - how many are. Then,
+--          for each token that is held, 1, or 0 if there was no room for it
+-- effects  ZADD of what is held or granted, PEXPIRE, ZREMRANGEBYSCORE of what has lapsed,
+--          and ZREM of the token that asks if it is denied; if one of these fails, ZREM of
+--          what was added
 local key, token = KEYS[1], ARGV[1]
 local limit, lease, longest = ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
 
@@ -36,19 +37,18 @@ end
 -- slots that are held come first
 local reply, add, added = {0}, {}, {}
 for i = 5, #ARGV do
-  local member, there = ARGV[i], 1
-  if not lives(member) then
-    if live < limit then
-      live = live + 1
-      add[#add + 1], add[#add + 2] = ends, member
-      added[#added + 1] = member
-    else
-      there = 0
-    end
+  local member = ARGV[i]
+  local there = lives(member)
+  if not there and live < limit then
+    there, live = true, live + 1
+    added[#added + 1] = member
   end
-  reply[i - 3] = there
+  if there then
+    add[#add + 1], add[#add + 2] = ends, member
+  end
+  reply[i - 3] = there and 1 or 0
 end
-local granted = live < limit
+local granted = token ~= '' and live < limit
 if granted then
   add[#add + 1], add[#add + 2] = ends, token
   if not asked then

@@ -44,6 +44,7 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 		for _, a := range []attempt{
 			{acquireScript, []string{key}, []any{token, l.limit, l.lease, l.longest, "a", "b"}},
 			{restoreScript, []string{key}, []any{token, l.limit, l.lease, l.longest, "a", "held"}},
+			{restoreScript, []string{key}, []any{"", l.limit, l.lease, l.longest, "a", token}},
 			{renewScript, []string{key}, []any{l.lease, l.longest, token, "a"}},
 			{releaseScript, []string{key}, []any{token}},
 			{countScript, []string{key}, nil},

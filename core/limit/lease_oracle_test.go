@@ -55,13 +55,16 @@ func (s slots) restore(now int64, token string, limit, lease int64, held []strin
 	for _, h := range held {
 		is := s[h] > now
 		if !is && live < limit {
-			is, s[h] = true, now+lease
+			is = true
 			live++
+		}
+		if is {
+			s[h] = now + lease
 		}
 		there = append(there, is)
 	}
 	maps.DeleteFunc(s, func(_ string, ends int64) bool { return ends <= now })
-	if live >= limit {
+	if live >= limit || token == "" {
 		delete(s, token)
 		return -1 - live, there
 	}
@@ -172,6 +175,9 @@ func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string, kinds int) 
 		for i := range rng.IntN(8) {
 			s.held = append(s.held, name(i+1))
 			held = append(held, &Slot{token: name(i + 1)})
+		}
+		if rng.IntN(2) == 0 {
+			s.token = ""
 		}
 		n, denied, there, err := l.restore(t.Context(), key, s.token, held)
 		if err != nil {

@@ -55,14 +55,18 @@ func (l *leases) acquire(ctx context.Context, key, token string, w witnesses) (n
 	return n, denied, lost, err
 }
 
-// restore asks Redis to count held slots again, and then to decide about token. there[i]
-// is false if there was no room for held[i].
+// restore asks Redis to count held slots again, and then to decide about token, unless it
+// is empty. there[i] is false if there was no room for held[i].
 func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (n int64, denied bool, there []bool, err error) {
 	args := append(make([]any, 0, 4+len(held)), token, l.limit, l.lease, l.longest)
 	for _, s := range held {
 		args = append(args, s.token)
 	}
-	told, err := l.Run(ctx, restoreScript.Replies(nil, reply.List(1+len(held), reply.Any)), []string{key}, args...)
+	runner := l.Runner
+	if token == "" { // no caller waits
+		runner = l.keeper
+	}
+	told, err := runner.Run(ctx, restoreScript.Replies(nil, reply.List(1+len(held), reply.Any)), []string{key}, args...)
 	if err != nil {
 		return 0, false, nil, err
 	}

@@ -65,9 +65,10 @@ type renewed struct{ *Concurrency }
 
 // Renew renews slots of one subject, as a [lease.Renewer]. A renewal extends only a lease
 // that exists, so a renewal that arrives after a Release changes nothing. If a lease is
-// missing although its slot is held, Renew takes the slot again under the same token.
+// missing although its slot is held, Renew takes the slot again under the same token, all
+// of them by one more call.
 func (c renewed) Renew(key string, all []*lease.Member) {
-	var counted []*Slot
+	var counted, missing []*Slot
 	for _, m := range all {
 		s := m.Of.(*Slot)
 		switch is, released := c.held.look(s); {
@@ -76,32 +77,36 @@ func (c renewed) Renew(key string, all []*lease.Member) {
 		case is:
 			counted = append(counted, s)
 		default:
-			c.takeAgain(s)
+			missing = append(missing, s)
 		}
 	}
-	if len(counted) == 0 {
-		return
-	}
-	there, err := c.lease.renew(key, counted)
-	for i, s := range counted {
-		switch {
-		case err != nil:
-		case there[i]:
-			s.member.Result = lease.Renewed
-		case c.held.gone(s):
-			c.takeAgain(s)
-		default:
-			s.member.Result = lease.Over
+	if len(counted) > 0 {
+		var gone []*Slot
+		there, err := c.lease.renew(key, counted)
+		for i, s := range counted {
+			switch {
+			case err != nil:
+			case there[i]:
+				s.member.Result = lease.Renewed
+			default:
+				gone = append(gone, s)
+			}
 		}
+		missing = append(missing, c.held.gone(gone)...)
+	}
+	if len(missing) > 0 {
+		c.takeAgain(key, missing)
 	}
 }
 
-// takeAgain takes a slot that Redis does not count, as far as is known.
-func (c *Concurrency) takeAgain(s *Slot) {
+// takeAgain takes slots of one subject that Redis does not count, as far as is known.
+func (c *Concurrency) takeAgain(key string, missing []*Slot) {
 	asked := time.Now()
-	_, denied, _, err := c.lease.acquire(context.Background(), s.key, s.token, witnesses{})
-	c.learn(s, asked, err == nil && !denied, err)
-	if err == nil {
-		s.member.Result = lease.Renewed
+	_, _, there, err := c.lease.restore(context.Background(), key, "", missing)
+	for i, s := range missing {
+		c.learn(s, asked, err == nil && there[i], err)
+		if err == nil {
+			s.member.Result = lease.Renewed
+		}
 	}
 }

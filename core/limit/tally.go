@@ -143,15 +143,20 @@ func (t *tally) remove(s *Slot) (token string, in ask.Doubt, first bool) {
 	return token, s.doubt, true
 }
 
-// gone notes that Redis does not have a slot. If it is still held, Redis may have lost all
-// slots.
-func (t *tally) gone(s *Slot) (held bool) {
+// gone notes that Redis does not have slots of one subject, and returns those of them that
+// are still held. If there are any, Redis may have lost all slots of the subject.
+func (t *tally) gone(slots []*Slot) (held []*Slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !s.released {
-		t.suspect(t.n[s.subject])
+	for _, s := range slots {
+		if !s.released {
+			held = append(held, s)
+		}
 	}
-	return !s.released
+	if len(held) > 0 {
+		t.suspect(t.n[held[0].subject])
+	}
+	return held
 }
 
 func (t *tally) suspect(h *holding) {
