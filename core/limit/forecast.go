@@ -13,12 +13,12 @@ type forecast struct {
 
 // forecast returns what a waiter can expect. It denies a waiter that cannot be served in
 // time.
-func (q *queue) forecast(of *Limiter, w *waiter) forecast {
+func (q *queue) forecast(w *waiter) forecast {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	f := forecast{first: q.order.first() == w, freed: q.freed}
 	if w.refusal == nil {
-		f.rest, f.left = q.expect(of, w, q.order.before(w.at), time.Now())
+		f.rest, f.left = q.expect(w, q.order.before(w.at), time.Now())
 	}
 	f.refusal = w.refusal
 	return f
@@ -27,11 +27,11 @@ func (q *queue) forecast(of *Limiter, w *waiter) forecast {
 // expect returns how long a waiter should not ask and how long it waits at most, by what
 // was last seen and what those ahead ask for. It denies a waiter that cannot be served in
 // time.
-func (q *queue) expect(of *Limiter, w *waiter, ahead wanted, now time.Time) (rest, left time.Duration) {
+func (q *queue) expect(w *waiter, ahead wanted, now time.Time) (rest, left time.Duration) {
 	late := time.Duration(0)
 	switch {
 	case w.known:
-		late = of.opts.Budget // clocks and scheduling can delay it by up to a Budget
+		late = w.l.opts.Budget // clocks and scheduling can delay it by up to a Budget
 	case q.last != nil: // from now on the caller waits for permits, and not for an answer
 		w.known, w.began = true, now
 	}
@@ -40,7 +40,7 @@ func (q *queue) expect(of *Limiter, w *waiter, ahead wanted, now time.Time) (res
 		left = min(*w.most, forever/2) - now.Sub(w.began)
 	}
 	var d Decision
-	rest, denied := q.rest(of, &d, ahead.plus(aRequest(w.asks)), now)
+	rest, denied := q.rest(w.l, &d, ahead.plus(aRequest(w.asks)), now)
 	if denied && w.most != nil && rest > left+late {
 		w.refusal = &d
 		q.order.clear(w)
@@ -54,7 +54,7 @@ const leastRest = time.Millisecond
 
 // rest returns how long a caller should not ask, by the last answer. If its request
 // would be denied, denied is true and d is that denial.
-func (q *queue) rest(of *Limiter, d *Decision, asks wanted, now time.Time) (rest time.Duration, denied bool) {
+func (q *queue) rest(l *Limiter, d *Decision, asks wanted, now time.Time) (rest time.Duration, denied bool) {
 	if q.last == nil {
 		return 0, false
 	}
@@ -62,7 +62,7 @@ func (q *queue) rest(of *Limiter, d *Decision, asks wanted, now time.Time) (rest
 	if !q.last.Allowed {
 		rest = leastRest - passed
 	}
-	if q.last.expected(of, d, passed, asks) {
+	if q.last.expected(l, d, passed, asks) {
 		return max(rest, d.RetryAfter), true
 	}
 	return rest, false
@@ -87,15 +87,15 @@ const someWaiters = 256
 // calls it whenever it is about to ask or to rest. It looks at someWaiters at least, and
 // then at more for a quarter of the time in which the caller should not ask: so the next
 // grant is not delayed, and a queue costs a quarter of a processor at most.
-func (q *queue) look(of *Limiter, rest time.Duration) {
+func (q *queue) look(rest time.Duration) {
 	began := time.Now()
 	for more := true; more; {
-		more = q.lookAtSome(of) && time.Since(began) < rest/4
+		more = q.lookAtSome() && time.Since(began) < rest/4
 	}
 }
 
 // lookAtSome reports whether there are more to look at.
-func (q *queue) lookAtSome(of *Limiter) (more bool) {
+func (q *queue) lookAtSome() (more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.pending() {
@@ -110,7 +110,7 @@ func (q *queue) lookAtSome(of *Limiter) (more bool) {
 			continue
 		}
 		if w.most != nil && w.refusal == nil {
-			if q.expect(of, w, ahead, now); w.refusal != nil {
+			if q.expect(w, ahead, now); w.refusal != nil {
 				w.hear()
 			}
 		}

@@ -145,7 +145,6 @@ func (l *Limiter) with(policies []Policy) (*Limiter, error) {
 	}
 	other := *l
 	other.rules, other.first = rules, cmp.Or(l.first, l)
-	other.queues = newQueues(l.opts.MaxWaiting, &l.count.waiting)
 	if l.remote != nil {
 		other.remote = newRemote(l.remote.asker, l.space, rules)
 	}

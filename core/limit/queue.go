@@ -2,24 +2,27 @@ package limit
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// queues are the callers that wait, by subject. Only the first caller of each subject
-// asks Redis.
+// queues are the callers that wait, of a limiter and of all that With made from it. Those
+// of one subject under the same policies are in one queue, and only the first of them asks
+// Redis.
 type queues struct {
 	most    int64
-	waiting *atomic.Int64 // callers in the queues of a limiter and of all that With made from it
+	waiting *atomic.Int64
 
 	mu        sync.Mutex // held for a look-up only; each queue has a lock of its own
-	bySubject map[string]*queue
+	bySubject map[string][]*queue
 }
 
-// queue is the callers that wait for one subject.
+// queue is the callers that wait for one subject under the same policies.
 type queue struct {
-	subject string
+	subject, signature string
+
 	callers int // that are in the queue, join it or leave it; guarded by the lock of the queues
 
 	mu    sync.Mutex
@@ -36,6 +39,7 @@ type queue struct {
 
 type waiter struct {
 	of   *queue
+	l    *Limiter
 	news chan struct{} // signals that the waiter is now the first, was denied, or is to ask again
 
 	// The lock of the queue guards these.
@@ -49,17 +53,17 @@ type waiter struct {
 }
 
 func newQueues(most int, waiting *atomic.Int64) *queues {
-	return &queues{most: int64(most), waiting: waiting, bySubject: make(map[string]*queue)}
+	return &queues{most: int64(most), waiting: waiting, bySubject: make(map[string][]*queue)}
 }
 
 // join returns nil if MaxWaiting callers wait already. queued reports whether others wait
-// for the subject.
-func (all *queues) join(subject string, cost int64, most *time.Duration) (w *waiter, queued bool) {
-	q, full := all.enter(subject)
+// for the subject under the same policies.
+func (l *Limiter) join(subject string, cost int64, most *time.Duration) (w *waiter, queued bool) {
+	q, full := l.queues.enter(subject, l.signature)
 	if full {
 		return nil, q != nil
 	}
-	w = &waiter{of: q, cost: cost, asks: cost, most: most, began: time.Now(), news: make(chan struct{}, 1)}
+	w = &waiter{of: q, l: l, cost: cost, asks: cost, most: most, began: time.Now(), news: make(chan struct{}, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next == len(q.order.waiters) {
@@ -69,19 +73,21 @@ func (all *queues) join(subject string, cost int64, most *time.Duration) (w *wai
 	return w, q.order.left > 1
 }
 
-// enter returns the queue of a subject. If all queues are full, it returns nil for a
-// subject without a queue.
-func (all *queues) enter(subject string) (q *queue, full bool) {
+// enter returns the queue of a subject and policies. If all queues are full, it makes none.
+func (all *queues) enter(subject, signature string) (q *queue, full bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	q = all.bySubject[subject]
+	of := all.bySubject[subject]
+	if i := slices.IndexFunc(of, func(q *queue) bool { return q.signature == signature }); i >= 0 {
+		q = of[i]
+	}
 	if all.waiting.Add(1) > all.most {
 		all.waiting.Add(-1)
 		return q, true
 	}
 	if q == nil {
-		q = &queue{subject: subject}
-		all.bySubject[subject] = q
+		q = &queue{subject: subject, signature: signature}
+		all.bySubject[subject] = append(of, q)
 	}
 	q.callers++
 	return q, false
@@ -93,19 +99,29 @@ func (all *queues) leave(w *waiter) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.waiting.Add(-1)
-	if q.callers--; q.callers == 0 {
+	if q.callers--; q.callers > 0 {
+		return
+	}
+	of := all.bySubject[q.subject]
+	if len(of) == 1 {
 		delete(all.bySubject, q.subject)
+	} else {
+		all.bySubject[q.subject] = slices.DeleteFunc(of, func(other *queue) bool { return other == q })
 	}
 }
 
-// changed makes the first waiter of a subject ask again, because permits were given back.
+// changed makes the first waiters of a subject ask again, because permits were given back.
+// They may wait under other policies, and then ask in vain.
 func (all *queues) changed(subject string) {
 	all.mu.Lock()
-	q := all.bySubject[subject]
+	of := slices.Clone(all.bySubject[subject])
 	all.mu.Unlock()
-	if q == nil {
-		return
+	for _, q := range of {
+		q.changed()
 	}
+}
+
+func (q *queue) changed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.last = nil

@@ -109,7 +109,7 @@ func TestADenialWakesThoseThatItDenies(t *testing.T) {
 					if rng.IntN(4) > 0 {
 						most = new(time.Duration(rng.IntN(1000)) * time.Second)
 					}
-					w, _ := l.queues.join("s", 1+rng.Int64N(3), most)
+					w, _ := l.join("s", 1+rng.Int64N(3), most)
 					m = append(m, w)
 				}
 				of, first := m[0].of, m[0]
@@ -125,7 +125,7 @@ func TestADenialWakesThoseThatItDenies(t *testing.T) {
 					if len(want) == 0 {
 						t.Errorf("round %d: got none to be denied, want some", round)
 					}
-					of.look(l, time.Second)
+					of.look(time.Second)
 					for i, w := range m[1:] {
 						if got := w.refusal != nil; got != want[w] || len(w.news) > 0 != want[w] {
 							t.Fatalf("round %d, waiter %d: got it denied: %t, and %d signals, want %t", round, i+1, got, len(w.news), want[w])
@@ -171,14 +171,14 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 				l := newTestLocal(t, nil, TokenBucket{Rate: 2, Per: time.Second, Burst: 5})
 				var m modelQueue
 				for range 5 * someWaiters / 2 {
-					w, _ := l.queues.join("s", 1, new(time.Duration(rng.IntN(1000))*time.Second))
+					w, _ := l.join("s", 1, new(time.Duration(rng.IntN(1000))*time.Second))
 					m = append(m, w)
 				}
 				must(l.TakeN(t.Context(), "s", 5))(t)
 				d := must(l.Peek(t.Context(), "s"))(t)
 				of := m[0].of
 				of.answered(m[0], &d, nil, 0)
-				if !of.lookAtSome(l) {
+				if !of.lookAtSome() {
 					t.Error("after one look: got all looked at, want more to look at")
 				}
 				m = between(t, l, m)
@@ -187,7 +187,7 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 				if len(late) == 0 {
 					t.Error("got none to be denied, want some")
 				}
-				of.look(l, time.Second)
+				of.look(time.Second)
 				for w := range late {
 					if w.refusal == nil {
 						t.Errorf("the waiter at %d, with %+v ahead and for %v: got it waiting on, want it denied", w.at, m.before(w), *w.most)

@@ -11,13 +11,14 @@ import (
 var ErrQueue = errors.New("limit: too many callers wait")
 
 // Wait asks for one permit and waits until it is granted or ctx ends. In one process, the
-// callers of a subject are admitted in the order of their calls. Between processes there
-// is no order.
+// callers of a subject are admitted in the order of their calls, if they wait under the
+// same policies of one limiter and those that [Limiter.With] made from it. Between others
+// there is no order.
 //
 // Wait asks Redis when, by the limit, a permit should be free. It asks again if others
-// have taken the permit meanwhile, and when this process gives permits back with a
-// Refund, a Reset or a Settle, or lifts a ban. A grant costs one round trip, and one more
-// for each time that other processes were faster.
+// have taken the permit meanwhile, and when one of these limiters gives permits back with
+// a Refund, a Reset or a Settle, or lifts a ban. A grant costs one round trip, and one
+// more for each time that it has asked too early.
 //
 // The error is ctx.Err(), [ErrQueue] if Options.MaxWaiting callers of the limiter wait
 // already, or [ErrSubject]. With FailClosed it is a [*script.Error] if Redis could not
@@ -47,8 +48,8 @@ func (l *Limiter) WaitN(ctx context.Context, subject string, n int64) (Decision,
 // queue, so use either Take or Wait for a subject, not both.
 //
 // If MaxWaiting callers of the limiter wait already, WaitFor returns [ErrQueue] for a
-// subject that others wait for. For any other subject it decides as TakeN does. The other
-// errors are those of WaitN.
+// subject that others wait for under the same policies. Otherwise it decides as TakeN does.
+// The other errors are those of WaitN.
 func (l *Limiter) WaitFor(ctx context.Context, subject string, n int64, most time.Duration) (Decision, error) {
 	return l.wait(ctx, subject, n, &most)
 }
@@ -58,7 +59,7 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	if err := l.check(ctx, subject, n); err != nil {
 		return Decision{}, err
 	}
-	w, queued := l.queues.join(subject, n, most)
+	w, queued := l.join(subject, n, most)
 	switch {
 	case w == nil && (queued || most == nil):
 		return Decision{}, ErrQueue
@@ -68,13 +69,13 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	defer l.queues.leave(w)
 	for {
 		began := time.Now()
-		f := w.of.forecast(l, w)
+		f := w.of.forecast(w)
 		if f.refusal != nil {
 			l.tell(ctx, n, f.refusal, nil, 0)
 			return *f.refusal, nil
 		}
 		if f.first {
-			w.of.look(l, f.rest)
+			w.of.look(f.rest)
 		}
 		if most != nil {
 			f.left += l.opts.Budget // for the last call

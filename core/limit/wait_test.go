@@ -369,7 +369,7 @@ func TestWaitForWithoutAPlace(t *testing.T) {
 func TestWaitersOfOneSubjectDoNotHoldUpAnother(t *testing.T) {
 	t.Parallel()
 	l := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
-	busy, _ := l.queues.join("busy", 1, nil)
+	busy, _ := l.join("busy", 1, nil)
 	busy.of.mu.Lock()
 	done := make(chan struct{})
 	go func() {
@@ -504,7 +504,7 @@ func TestWaitHearsOfWhatIsGivenBack(t *testing.T) {
 func TestWaitIgnoresAnOldDenial(t *testing.T) {
 	t.Parallel()
 	l := newTestLocal(t, nil, FixedWindow{Limit: 10, Window: time.Hour})
-	w, _ := l.queues.join("s", 1, nil)
+	w, _ := l.join("s", 1, nil)
 	before := w.of.freed
 	l.changed("s")
 	w.of.answered(w, &Decision{}, nil, before)
@@ -515,4 +515,80 @@ func TestWaitIgnoresAnOldDenial(t *testing.T) {
 	if w.of.last == nil {
 		t.Error("the next denial: got it ignored too, want it stored")
 	}
+}
+
+// TestWhatIsGivenBackWakesWaitersOfWith: also those of a limiter that With made, with the
+// same policies or with one more.
+func TestWhatIsGivenBackWakesWaitersOfWith(t *testing.T) {
+	t.Parallel()
+	window := FixedWindow{Limit: 1, Window: time.Hour}
+	bans := WithBan(FixedWindow{Limit: 1, Window: time.Second}, Ban{After: 1, Within: time.Minute, For: time.Hour})
+	for name, c := range map[string]struct {
+		policy Policy
+		free   func(t *testing.T, l *Limiter, d Decision) error
+	}{
+		"Refund": {window, func(t *testing.T, l *Limiter, d Decision) error { return l.Refund(t.Context(), d) }},
+		"Settle": {window, func(t *testing.T, _ *Limiter, d Decision) error { _, err := d.Settle(t.Context(), 0); return err }},
+		"Reset":  {window, func(t *testing.T, l *Limiter, _ Decision) error { _, err := l.Reset(t.Context(), "s"); return err }},
+		"Unban":  {bans, func(t *testing.T, l *Limiter, _ Decision) error { _, err := l.Unban(t.Context(), "s"); return err }},
+	} {
+		for with, policies := range map[string][]Policy{
+			"the same policies": {c.policy},
+			"one more":          {c.policy, FixedWindow{Name: "more", Limit: 100, Window: time.Hour}},
+		} {
+			t.Run(name+", "+with, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					l := newTestLocal(t, nil, c.policy)
+					other := must(l.With(policies...))(t)
+					d := must(l.Take(t.Context(), "s"))(t)
+					must(l.Take(t.Context(), "s"))(t)
+					time.Sleep(2 * time.Second) // only the ban is left of that policy
+					began := time.Now()
+					var wg sync.WaitGroup
+					wg.Go(func() {
+						if d, err := other.Wait(t.Context(), "s"); err != nil || !d.Allowed || time.Since(began) > 0 {
+							t.Errorf("got allowed %t, %v after %v, want a permit at once", d.Allowed, err, time.Since(began))
+						}
+					})
+					synctest.Wait()
+					if n := l.Stats().Waiting; n != 1 {
+						t.Errorf("before permits are given back: got %d waiting, want 1", n)
+					}
+					if err := c.free(t, l, d); err != nil {
+						t.Errorf("got %v, want none", err)
+					}
+					wg.Wait()
+					if n := len(l.queues.bySubject); n != 0 {
+						t.Errorf("afterwards: got %d queues, want none", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestWaitersOfWithQueueTogether, in the order of their calls, if their policies are the
+// same.
+func TestWaitersOfWithQueueTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		policy := TokenBucket{Rate: 1, Per: time.Second}
+		l := newTestLocal(t, nil, policy)
+		both := []*Limiter{l, must(l.With(policy))(t)}
+		const n = 6
+		admitted := make(chan int, n)
+		for i := range n {
+			go func() {
+				must(both[i%2].Wait(t.Context(), "s"))(t)
+				admitted <- i
+			}()
+			synctest.Wait()
+		}
+		for want := range n {
+			if i := <-admitted; i != want {
+				t.Errorf("got the caller %d admitted, want %d", i, want)
+			}
+		}
+	})
 }
