@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -287,6 +288,54 @@ func TestAFloodLiftsNoBan(t *testing.T) {
 	floods(t, denied, 2) // the second is denied, and begins no ban
 }
 
+// TestNothingThatDoesNotLastDisplacesABan that a process has seen: each of many subjects
+// has its ban lifted, or has a ban that ends.
+func TestNothingThatDoesNotLastDisplacesABan(t *testing.T) {
+	t.Parallel()
+	const most = 100
+	for mode, opts := range deciding {
+		for name, other := range map[string]func(ctx context.Context, l *Limiter, subject string) error{
+			"an Unban without a ban": func(ctx context.Context, l *Limiter, subject string) error { return second(l.Unban(ctx, subject)) },
+			"a ban and an Unban": func(ctx context.Context, l *Limiter, subject string) error {
+				return errors.Join(l.Ban(ctx, subject, time.Hour), second(l.Unban(ctx, subject)))
+			},
+			"a ban that has ended": func(ctx context.Context, l *Limiter, subject string) error {
+				err := errors.Join(l.Ban(ctx, subject, time.Millisecond), second(l.Peek(ctx, subject)))
+				time.Sleep(2 * time.Millisecond)
+				return err
+			},
+			"a ban that ends sooner": func(ctx context.Context, l *Limiter, subject string) error {
+				return errors.Join(l.Ban(ctx, subject, time.Minute), second(l.Peek(ctx, subject)))
+			},
+		} {
+			for _, within := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%s/within the outage %t", mode, name, within), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						opts.MaxLocal = most
+						rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, bubble(t))}
+						l := must(New(rdb, "n", []Policy{guesses}, &opts))(t)
+						must(0, l.Ban(t.Context(), "s", time.Hour))(t)
+						must(l.Take(t.Context(), "s"))(t)
+						if within {
+							rdb.Cut("refused")
+						}
+						for i := range 2 * most {
+							if err := other(t.Context(), l, fmt.Sprint(i)); err != nil && !within {
+								t.Fatal(err)
+							}
+						}
+						rdb.Cut("refused")
+						if d := must(l.Peek(t.Context(), "s"))(t); d.Allowed || !d.Banned() || !d.Degraded {
+							t.Errorf("got %+v, want it degraded and banned", d)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
 // floods has each of many subjects ask that many times.
 func floods(t *testing.T, policy Policy, asks int) {
 	t.Helper()
@@ -317,7 +366,7 @@ func floods(t *testing.T, policy Policy, asks int) {
 			}
 			banned("s", false)
 			banned(fmt.Sprint(most-1), true)
-			if n, counts := l.local.records.Len(), l.local.denials.Len(); n > most || counts > most {
+			if n, counts := l.local.records.len(), l.local.denials.Len(); n > most || counts > most {
 				t.Errorf("%s: got %d records of bans and %d of denials, want at most %d", mode, n, counts, most)
 			}
 		})

@@ -52,29 +52,29 @@ func (b *local) note(l *Limiter, g *grant) {
 
 // tell notes a reading of Redis about one ban.
 func (b *local) tell(key localKey, left int64, asked time.Time) {
-	rec, known := b.records.Get(key)
-	if !known {
+	rec := b.records.get(key)
+	if rec == nil {
 		if left == 0 {
 			return
 		}
 		rec = new(record)
 	}
-	rec.tell(left, b.at(asked), b.now())
-	if !known || *rec == (record{}) {
-		b.put(key, rec)
+	if lifted, is := b.lifts.Peek(key); is && b.at(asked) < lifted {
+		return
 	}
+	rec.tell(left, b.at(asked), b.now())
+	b.put(key, rec)
 }
 
 // put stores a record, or forgets it if there is nothing in it.
 func (b *local) put(key localKey, rec *record) {
 	b.denials.Remove(key)
 	if *rec == (record{}) {
-		b.records.Remove(key)
+		b.records.remove(key)
 	} else {
-		key.subject = strings.Clone(key.subject) // it may be a part of a large string
-		b.records.Add(key, rec)
+		b.records.put(key, rec)
 	}
-	b.known.Store(int64(b.records.Len()))
+	b.known.Store(int64(b.records.len()))
 }
 
 // bans does in Go what limit_ban.lua does.
@@ -85,7 +85,7 @@ func (b *local) bans(l *Limiter, rules []rule, subject string, duration int64) (
 	now := b.now() / 1000
 	for _, r := range rules {
 		key := localKey{subject, r.id().ban.tail}
-		if rec, ok := b.records.Peek(key); ok && !rec.told { // or else Redis says what is left
+		if rec := b.records.get(key); rec != nil && !rec.told { // or else Redis says what is left
 			left = max(left, rec.left(now))
 		}
 		switch {
@@ -99,8 +99,9 @@ func (b *local) bans(l *Limiter, rules []rule, subject string, duration int64) (
 }
 
 // answered notes what Redis did or said about bans; lefts is nil if it did not answer. A
-// ban that was lifted leaves a record, so that no reading which was asked for before
-// renews it.
+// ban that was lifted leaves the time of that, so that no reading which was asked for
+// before renews it. It has a place of its own: subjects whose bans are lifted, and those
+// that had none, displace no ban.
 func (b *local) answered(l *Limiter, rules []rule, subject string, duration int64, asked time.Time, lefts []int64) {
 	subject = l.space.Subject(subject)
 	b.mu.Lock()
@@ -110,7 +111,9 @@ func (b *local) answered(l *Limiter, rules []rule, subject string, duration int6
 		key := localKey{subject, r.id().ban.tail}
 		switch {
 		case duration == 0:
-			b.put(key, &record{since: at})
+			b.put(key, new(record))
+			key.subject = strings.Clone(key.subject)
+			b.lifts.Add(key, at)
 		case lefts == nil: // a ban that was made holds in this process
 		case duration > 0:
 			b.put(key, &record{last: at/1000 + duration, length: duration, told: true, since: at})
@@ -127,7 +130,7 @@ func (b *local) recordOf(subject string, r rule) *record {
 		return nil
 	}
 	key := localKey{subject, r.id().ban.tail}
-	if rec, ok := b.records.Get(key); ok {
+	if rec := b.records.get(key); rec != nil {
 		return rec
 	}
 	if rec, ok := b.denials.Get(key); ok {
@@ -142,8 +145,7 @@ func (b *local) keepRecords(subject string, rules []rule, cells []*cell) {
 		if hasBan(r) && *cells[i].ban != (record{}) {
 			key, rec := localKey{subject, r.id().ban.tail}, cells[i].ban
 			switch {
-			case b.records.Contains(key):
-			case rec.last > 0:
+			case rec.last > 0 || b.records.get(key) != nil:
 				b.put(key, rec)
 			case !b.denials.Contains(key):
 				key.subject = strings.Clone(key.subject)

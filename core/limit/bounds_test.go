@@ -23,7 +23,13 @@ var bounded = map[string]struct {
 		return all
 	}},
 	"bans": {ban: true, kept: func(l *Limiter) (all []string) {
-		for _, key := range l.local.records.Keys() {
+		for key := range l.local.records.byKey {
+			all = append(all, key.subject)
+		}
+		return all
+	}},
+	"lifted bans": {ban: true, kept: func(l *Limiter) (all []string) {
+		for _, key := range l.local.lifts.Keys() {
 			all = append(all, key.subject)
 		}
 		return all
@@ -96,6 +102,9 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 						must(one.TakeN(t.Context(), user, int64(plan+1)))(t)
 						must(All(t.Context(), Ask{one, user, int64(plan + 1)}))(t)
 						must(one.Take(t.Context(), user))(t)
+						if name == "lifted bans" {
+							must(one.Unban(t.Context(), user))(t)
+						}
 					}
 					kept := c.kept(l)
 					if len(kept) > most || len(kept) == 0 {

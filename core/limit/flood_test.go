@@ -32,7 +32,7 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 			rdb := redis.NewClient(&redis.Options{Addr: refused(t), ContextTimeoutEnabled: true})
 			defer rdb.Close()
 			l := must(New(rdb, "flood", []Policy{c.policy}, &Options{MaxLocal: c.maxLocal}))(t)
-			before := heap()
+			before := heapInUse()
 			for i := range c.subjects {
 				subject := fmt.Sprint(c.pad, "subject-", i)
 				for range c.takes {
@@ -41,7 +41,7 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 					}
 				}
 			}
-			after, most, states := heap(), l.opts.MaxLocal, l.Stats().LocalStates
+			after, most, states := heapInUse(), l.opts.MaxLocal, l.Stats().LocalStates
 			each := (int(after) - int(before)) / most
 			t.Logf("%d states, %d bytes for each of MaxLocal", states, each)
 			if each > 512 || each < 16 {
@@ -82,7 +82,7 @@ func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
 	})
 }
 
-func heap() uint64 {
+func heapInUse() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

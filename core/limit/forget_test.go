@@ -36,11 +36,11 @@ func TestALogGivesBackItsRoom(t *testing.T) { //nolint:paralleltest // as said
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newTestLocal(t, &Options{MaxLocal: states}, SlidingLog{Limit: 1000, Window: time.Hour})
-				before := heap()
+				before := heapInUse()
 				for i := range states {
 					shrink(t, l, fmt.Sprint("subject-", i))
 				}
-				each := (int(heap()) - int(before)) / states
+				each := (int(heapInUse()) - int(before)) / states
 				t.Logf("%d bytes for each of MaxLocal", each)
 				if kept := l.Stats().LocalStates; each > 512 || each < 16 || kept < states*9/10 {
 					t.Errorf("got %d bytes for each of MaxLocal, %d states, want 16 to 512, and %d at least",

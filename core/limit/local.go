@@ -22,10 +22,11 @@ type local struct {
 	mu      sync.Mutex
 	cells   *simplelru.LRU[localKey, *cell]
 	entries int                               // of all sliding logs together
-	records *simplelru.LRU[localKey, *record] // of bans; a flood of subjects evicts none of them
+	records banRecords                        // of bans; a flood of subjects evicts none of them
 	denials *simplelru.LRU[localKey, *record] // counted, and no ban has begun yet
+	lifts   *simplelru.LRU[localKey, int64]   // when bans were lifted here, in microseconds
 
-	known atomic.Int64 // how many records there are
+	known atomic.Int64 // how many records of bans there are
 }
 
 // localKey is a subject and a policy as they appear in a Redis key, so its length is
@@ -35,12 +36,13 @@ type localKey struct{ subject, tail string }
 func newLocal(size int) *local {
 	b := &local{began: time.Now(), most: size}
 	cells, err := simplelru.NewLRU(size, func(_ localKey, c *cell) { b.entries -= len(c.log) })
-	records, fault := simplelru.NewLRU[localKey, *record](size, nil)
+	lifts, fault := simplelru.NewLRU[localKey, int64](size, nil)
 	denials, wrong := simplelru.NewLRU[localKey, *record](size, nil)
 	if err := errors.Join(err, fault, wrong); err != nil {
 		panic("limit: " + err.Error()) // only if the size is below 1, which withDefaults refuses
 	}
-	b.cells, b.records, b.denials = cells, records, denials
+	b.cells, b.denials, b.lifts = cells, denials, lifts
+	b.records = banRecords{room: size, byKey: map[localKey]*banEntry{}}
 	return b
 }
 

@@ -61,7 +61,8 @@ type Options struct {
 	// MaxLocal is how many states this process keeps, one for each subject and policy. If
 	// there are more, the state that was unused longest is forgotten, and its subject
 	// begins anew. 0 means DefaultMaxLocal. It must be at least one for each policy. The
-	// process knows of as many bans, whatever the states are.
+	// process knows of as many bans, whatever the states are; of more bans, it forgets the
+	// one that ends soonest.
 	//
 	// Together the states take less than 512 bytes for each of MaxLocal, whatever the
 	// subjects are. Sliding logs store every permit, so fewer of them are kept.

@@ -229,7 +229,7 @@ func TestSeedsAreBounded(t *testing.T) { //nolint:paralleltest // as said
 	const most = 20_000
 	l := must(New(leaking{}, "seeds", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{MaxLocal: most, Instances: 2}))(t)
 	long := make([]byte, 4000)
-	before := heap()
+	before := heapInUse()
 	for i := range 3 * most {
 		subject := fmt.Sprint("subject-with-sixty-four-characters-or-some-less-which-is-kept-", i)
 		if i%2 == 0 {
@@ -237,7 +237,7 @@ func TestSeedsAreBounded(t *testing.T) { //nolint:paralleltest // as said
 		}
 		l.seeds.note(l, &grant{subject: subject, readings: make([]reading, 1)})
 	}
-	each := (int(heap()) - int(before)) / most
+	each := (int(heapInUse()) - int(before)) / most
 	kept := 0
 	for i := range l.seeds.shards {
 		kept += l.seeds.shards[i].last.Len()
