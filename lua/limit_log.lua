@@ -103,7 +103,7 @@ end
 local used = size - gone
 
 if granted then
-  return string.format('%.0f %.0f', used + (limit + 1) * (oldest + window - now), now)
+  return string.format('%.0f %.0f', used + (limit + 1) * (math.min(now, oldest) + window - now), now)
 end
 if used == 0 then
   return {0, 0, 0, 0}

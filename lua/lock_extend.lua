@@ -20,7 +20,9 @@ local late = lives < 0 or left > most -- the clock was set back
 if late then
   left = most
 end
-if left <= 0 then
+if left ~= left then -- no number
+  return redis.error_reply('ERR the key holds no record of neap')
+elseif left <= 0 then
   return 0
 end
 if ttl > most then

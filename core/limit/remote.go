@@ -18,7 +18,7 @@ import (
 var setScript = script.FromFS(lua.FS, "limit_set.lua").Batched()
 
 // listing are the scripts for one policy that may reply with a list.
-var listing = []*script.Script{logScript, keptBucketScript, keptSlidingScript}
+var listing = []*script.Script{logScript, keptBucketScript, slidingScript, keptSlidingScript}
 
 var (
 	errRecord = errors.New("the key holds no record of this policy")
@@ -229,10 +229,15 @@ func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool)
 }
 
 // plausible reports whether state can use a reading. The state of a keptBucket divides by
-// numbers of its record.
+// numbers of its record, and that of a sliding window multiplies with them.
 func plausible(r rule, told reading) bool {
-	_, kept := r.(*keptBucket)
-	return !kept || told.n[2] > 0 && told.n[3] > 0 && fits(max(told.n[0], 1), told.n[3])
+	switch r := r.(type) {
+	case *keptBucket:
+		return told.n[2] > 0 && told.n[3] > 0 && fits(max(told.n[0], 1), told.n[3])
+	case *sliding:
+		return min(told.n[0], told.n[1]) >= 0 && fits(max(told.n[0], told.n[1], 1), r.length)
+	}
+	return true
 }
 
 // readSlice reads the numbers of one policy.

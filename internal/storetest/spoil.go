@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// junk is what no number of a record is, or none that a script has written.
+var junk = []string{
+	"", "abc", "-1", "1.5", "nan", "inf", "-inf", "99999999999999999999", "9007199254740993", "1:2:3:4:5", "-1:-1:-1:-1:-1",
+	"0:0:0:0:0", "5 ", "\x00", "pending 1 2 3 4 5", "done 1 1 - r\n", "99999999999999999999:1", "1:nan", strings.Repeat("9", 300),
+}
+
+// Spoil breaks the records of a primitive in every way, and fails the test if a call then
+// seems to be in doubt: a broken record is no outage. makes makes the records, whose keys
+// begin with the prefix, and returns calls that read them.
+func Spoil(t *testing.T, admin redis.UniversalClient, prefix string, makes func() (calls []func() error)) {
+	t.Helper()
+	ctx := t.Context()
+	anew := func() (keys []string, calls []func() error) {
+		t.Helper()
+		if old := admin.Keys(ctx, prefix+"*").Val(); len(old) > 0 {
+			admin.Del(ctx, old...)
+		}
+		calls = makes()
+		keys = admin.Keys(ctx, prefix+"*").Val()
+		slices.Sort(keys)
+		return keys, calls
+	}
+	keys, calls := anew()
+	if len(keys) == 0 {
+		t.Fatal("got no records, want some")
+	}
+	var ways []map[string]func(key string)
+	for _, key := range keys {
+		ways = append(ways, spoils(t, admin, key))
+	}
+	for k, key := range keys {
+		for how, spoil := range ways[k] {
+			for i := range calls {
+				keys, calls := anew()
+				if k >= len(keys) {
+					t.Fatalf("got the records %q, want another like %q", keys, key)
+				}
+				spoil(keys[k])
+				if err := calls[i](); errors.Is(err, script.ErrMaybeExecuted) || errors.Is(err, script.ErrNotExecuted) {
+					t.Errorf("call %d, %s of record %d: got %v, want an answer or %v", i, how, k, err, script.ErrFailed)
+				}
+			}
+		}
+	}
+}
+
+// spoils are the ways to break a record like that of the key.
+func spoils(t *testing.T, admin redis.UniversalClient, key string) map[string]func(key string) {
+	t.Helper()
+	ctx := t.Context()
+	all := map[string]func(key string){
+		"no end":     func(key string) { admin.Persist(ctx, key) },
+		"a late end": func(key string) { admin.PExpire(ctx, key, 1e6*time.Hour) },
+		"a list":     func(key string) { admin.Del(ctx, key); admin.RPush(ctx, key, "1") },
+		"a string":   func(key string) { admin.Set(ctx, key, "1", time.Hour) },
+	}
+	kind := admin.Type(ctx, key).Val()
+	for _, word := range junk {
+		name := fmt.Sprintf("%.12q", word)
+		switch kind {
+		case "string":
+			all[name] = func(key string) { admin.SetArgs(ctx, key, word, redis.SetArgs{KeepTTL: true}) }
+		case "hash":
+			for _, field := range admin.HKeys(ctx, key).Val() {
+				all[name+" in "+field] = func(key string) { admin.HSet(ctx, key, field, word) }
+			}
+		case "list":
+			all[name+" at the head"] = func(key string) { admin.LSet(ctx, key, 0, word) }
+			all[name+" at the end"] = func(key string) { admin.LSet(ctx, key, -1, word) }
+			all[name+" behind it"] = func(key string) { admin.RPush(ctx, key, word) }
+		case "zset":
+			all[name+" as a score"] = func(key string) { admin.Do(ctx, "ZADD", key, word, "m") }
+			all[name+" as a member"] = func(key string) { admin.ZAdd(ctx, key, redis.Z{Score: 1, Member: word}) }
+		default:
+			t.Fatalf("the record %q: got a %s", key, kind)
+		}
+	}
+	return all
+}
