@@ -3,13 +3,16 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
@@ -90,10 +93,7 @@ func TestTheHookIsToldWhatWasGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m := miniredis.NewMiniRedis()
-				m.ClockTTL(true)
-				t.Cleanup(m.Close)
-				s := &severed{Client: redistest.BubbleClient(t, m)}
+				s := &severed{Client: redistest.BubbleClient(t, bubbled(t))}
 				st := storetest.At(t, s, "neap")
 				l, err := limit.New(st, "tokens", []limit.Policy{limit.FixedWindow{Limit: 10_000, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 				if err != nil {
@@ -103,6 +103,63 @@ func TestTheHookIsToldWhatWasGivenUp(t *testing.T) {
 			})
 		})
 	}
+}
+
+// bubbled is a miniredis that uses the clock of the bubble.
+func bubbled(t *testing.T) *miniredis.Miniredis {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	return m
+}
+
+// unsettling refuses the scripts that give back, and no other.
+type unsettling struct{ script.Client }
+
+func (u unsettling) Process(ctx context.Context, cmd redis.Cmder) error {
+	if strings.Contains(fmt.Sprint(cmd.Args()...), "settled:") {
+		return deadRedis{errNoPerm}.Process(ctx, cmd)
+	}
+	return u.Client.Process(ctx, cmd)
+}
+
+// TestRateLimitsTellWhatWasGivenUp: the hook of the gate that denies is told that what
+// another had granted could not be given back, and again when that was given up.
+func TestRateLimitsTellWhatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := storetest.Direct(t, unsettling{redistest.BubbleClient(t, bubbled(t))}, "neap")
+		var wide, narrow hook
+		limited := func(name string, most int64, told *hook) (*limit.Limiter, gate.Gate) {
+			l, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l, gate.RateLimit(l, everyone, &gate.RateLimitOptions{OnError: told.hear})
+		}
+		l, first := limited("wide", 100, &wide)
+		_, second := limited("narrow", 1, &narrow)
+		g := gate.RateLimits(first, second)
+		g.Enter(&request{})
+		r := &request{path: "/one"}
+		if p := g.Enter(r); p.Reply == nil || p.Reply.Status != 429 {
+			t.Fatalf("got %+v, want a 429", p.Reply)
+		}
+		*r = request{path: "/another"} // as a framework does
+		if err := narrow.take(); !errors.Is(err, script.ErrConfiguration) {
+			t.Errorf("at once: the hook was told %v, want that the permits are still taken", err)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		dropped, is := errors.AsType[*limit.DroppedError](narrow.take())
+		if l.Stats().Dropped != 1 || !is || dropped.Taken != 1 || dropped.Actual != 0 || dropped.Subject != "everyone" {
+			t.Errorf("ten minutes later: the hook was told %+v, want a DroppedError of one permit; %d are dropped", dropped, l.Stats().Dropped)
+		}
+		if err := wide.take(); err != nil {
+			t.Errorf("the hook of the gate that granted was told %v, want nothing", err)
+		}
+	})
 }
 
 func givesUp(t *testing.T, l *limit.Limiter, st *store.Store, s *severed, options gate.RateLimitOptions, actual int64) {

@@ -117,8 +117,8 @@ type RateLimitOptions struct {
 	//     Choose or Policies returned an error that is not a refusal, or the wiring is
 	//     wrong ([ErrWiring]), or Redis did not answer in time,
 	//   - each decision that was made without Redis, once for each request,
-	//   - a settlement or a refund that was given up: after five minutes or more in the
-	//     background, or at once if 100,000 others are there. The error is a
+	//   - a settlement or a refund by the gate that was given up: after five minutes or
+	//     more in the background, or at once if 100,000 others are there. The error is a
 	//     [*limit.DroppedError], which says what should have been charged. The handler has
 	//     returned by then, and OnError may run on a goroutine of its own. The Request has
 	//     only its context, method, host, path, query, route and peer.

@@ -1,8 +1,12 @@
 package gate
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"sync/atomic"
 
+	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/limit"
 )
 
@@ -20,7 +24,7 @@ import (
 // The gate that denies makes the answer. If several deny, the one with the longest wait
 // makes it. An error of Redis is answered by the first of the gates that are not left
 // out. If permits could not be given back at once, OnError of the gate that denies is
-// told, and they are given back in the background.
+// told, and they are given back in the background. It is told again if that is given up.
 //
 // An admitted request has one list of each IETF field, with the policies of all gates, so
 // give the policies different names. The older fields are those of the limit that binds,
@@ -66,8 +70,10 @@ func (all rateLimits) Enter(r Request) Pass {
 	if len(asked) == 0 {
 		return Pass{}
 	}
-	joint, err := limit.All(r.Context(), asks...)
+	ctx, owe := asked.owing(r)
+	joint, err := limit.All(ctx, asks...)
 	if err != nil {
+		owe(asked[0])
 		return asked[0].failed(r, err)
 	}
 	for i, d := range joint.Decisions {
@@ -78,6 +84,7 @@ func (all rateLimits) Enter(r Request) Pass {
 	if !joint.Allowed {
 		g := asked[joint.Binds]
 		if joint.Kept != nil {
+			owe(g)
 			g.answers.tell(r, joint.Kept)
 		}
 		return g.exceeded(r, joint.Decision())
@@ -89,6 +96,26 @@ func (all rateLimits) Enter(r Request) Pass {
 	pass := admitted.Enter(r)
 	pass.Header = lists(pass.Header, asked[joint.Binds].opts.Headers.fields(&joint.Decisions[joint.Binds], 0))
 	return pass
+}
+
+// owing returns a context in which permits are given back, and a function that says which
+// gate answers for those that could not be given back at once. OnError of that gate is told
+// if they are given up.
+func (all rateLimits) owing(r Request) (ctx context.Context, owe func(g *rateLimit)) {
+	if !slices.ContainsFunc(all, func(g *rateLimit) bool { return g.opts.OnError != nil }) {
+		return r.Context(), func(*rateLimit) {}
+	}
+	var tell atomic.Pointer[func(error)]
+	ctx = undo.WithDropped(r.Context(), func(err error) {
+		if by := tell.Load(); by != nil {
+			(*by)(err)
+		}
+	})
+	return ctx, func(g *rateLimit) {
+		asked := snapshotOf(r)
+		by := func(err error) { g.answers.tell(asked, err) }
+		tell.Store(&by)
+	}
 }
 
 // decided is a gate whose decision has been made.
