@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	stdlog "log"
@@ -56,5 +57,24 @@ func TestAFaultWithoutAHookIsLogged(t *testing.T) { //nolint:paralleltest // it 
 			strings.Count(lines, "route=/orders") != c.want || strings.Contains(lines, "secret") {
 			t.Errorf("%s: two requests logged %q, want %d lines with the route and without the error", name, lines, c.want)
 		}
+	}
+}
+
+// mute is a handler of a log that panics.
+type mute struct{ slog.Handler }
+
+func (mute) Enabled(context.Context, slog.Level) bool { panic("of the log") }
+
+// TestAHandlerOfTheLogThatPanics changes no answer.
+func TestAHandlerOfTheLogThatPanics(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
+	before, to, flags := slog.Default(), stdlog.Writer(), stdlog.Flags()
+	slog.SetDefault(slog.New(mute{before.Handler()}))
+	defer func() {
+		slog.SetDefault(before)
+		stdlog.SetOutput(to)
+		stdlog.SetFlags(flags)
+	}()
+	if p := gate.RateLimit(hourly(t, 1), failing(errors.New("secret")), nil).Enter(&request{}); status(p) != 500 {
+		t.Errorf("got %+v, want a 500", p.Reply)
 	}
 }
