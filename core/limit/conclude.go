@@ -118,9 +118,6 @@ func (c *conclusion) finish(ctx context.Context) (s Settlement, err error) {
 	l, began := c.grant.of, time.Now()
 	err = background.ErrEnded
 	defer func() {
-		if err == background.ErrEnded && c.until.IsZero() {
-			c.until = began.Add(repeated)
-		}
 		switch {
 		case err == nil, errors.Is(err, ErrRefund), c.background:
 		case l.late.Full():
@@ -168,13 +165,17 @@ func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, er
 		c.end(concluded)
 		return Settlement{}, errTooLate
 	}
-	began := time.Now()
+	first := c.until.IsZero()
+	if first { // before the call, since a hook may end the goroutine
+		c.until = time.Now().Add(repeated)
+	}
+	c.last = background.ErrEnded
 	s, changed, untouched, err := g.of.remote.conclude(ctx, sc, c)
 	switch {
 	case err != nil:
 		c.last = err
-		if !untouched && c.until.IsZero() {
-			c.until = began.Add(repeated)
+		if first && untouched {
+			c.until = time.Time{}
 		}
 	case c.how != settles && !changed:
 		c.end(concluded)

@@ -9,10 +9,10 @@ import (
 )
 
 // ExitHook is a hook that ends the goroutine of one command (runtime.Goexit) when it is
-// armed: before the command is sent, or after its answer.
+// armed: before the command is sent, or after its answer. With Stays it stays armed.
 type ExitHook struct {
-	Armed atomic.Bool
-	After bool
+	Armed        atomic.Bool
+	After, Stays bool
 }
 
 // DialHook makes it a [redis.Hook].
@@ -26,7 +26,7 @@ func (*ExitHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 // ProcessHook makes it a [redis.Hook].
 func (h *ExitHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !h.Armed.CompareAndSwap(true, false) {
+		if !h.Armed.CompareAndSwap(true, h.Stays) {
 			return next(ctx, cmd)
 		}
 		if h.After {
