@@ -24,7 +24,8 @@ import (
 //     [ErrDisagrees] if the record disagrees with itself;
 //   - a [*script.Error] if Redis did not confirm it. neap then repeats the confirmation
 //     in the background for a lease, and for longer while Redis does not answer, unless
-//     Cancel is called.
+//     Cancel is called. If Redis refuses it for that long, it is given up, and counted as
+//     Dropped.
 func (r *Reservation) Confirm(ctx context.Context) error {
 	if !r.made() {
 		return errReservation
@@ -46,7 +47,9 @@ func (r *Reservation) Confirm(ctx context.Context) error {
 // Cancel returns nil also if there is nothing to give back. Otherwise it returns
 // [ErrUnknown] if the item is gone, [ErrDisagrees], or a [*script.Error] if Redis did not
 // confirm it. After a *script.Error the cancellation goes on in the background, unless
-// Resume made the reservation.
+// Resume made the reservation. What is on a lease is left to it if Redis refuses the
+// cancellation for that long. What is sold, or may be, has no lease: its cancellation goes
+// on until Redis has answered, or is given up as [Stats] says.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if !r.made() {
 		return errReservation
@@ -79,7 +82,11 @@ func (r *Reservation) conclude(ctx context.Context, to state, say func(context.C
 	}
 	r.of.count.unconfirmed.Add(1)
 	in.Add(ask.Doubt{Last: asked, Calls: 1})
-	in.TakeBack(r.of.late.Start, r.of.opts.Lease, true, func() (bool, error) {
+	start := r.of.late.Start
+	if to == cancelled && r.lasts.Load() && !r.of.late.Full() {
+		start = r.of.late.Keep // what is sold does not lapse
+	}
+	in.TakeBack(start, r.of.opts.Lease, true, func() (bool, error) {
 		_, err := r.say(context.Background(), to, say)
 		if !isScripts(err) {
 			err = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/lease"
@@ -24,7 +25,7 @@ type Reservation struct {
 
 	asking chan struct{} // has an element while Redis is asked: one call at a time
 	doubt  ask.Doubt     // calls that may grant the units yet; guarded by asking
-	lasts  bool          // such a call may grant the units without a lease
+	lasts  atomic.Bool   // the units are sold, or such a call may sell them: no lease ends that
 
 	mu    sync.Mutex
 	state state
@@ -105,7 +106,9 @@ func (r *Reservation) is() state {
 func (r *Reservation) becomes(s state) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state = s
+	if r.state = s; s == sold {
+		r.lasts.Store(true)
+	}
 }
 
 // Err returns nil while the reservation lasts; a confirmed one lasts for good. Otherwise
@@ -203,7 +206,9 @@ func FromContext(ctx context.Context) (*Reservation, bool) {
 // doubts notes calls that Redis may have executed although their answer was lost.
 func (r *Reservation) doubts(in ask.Doubt, forGood bool) {
 	r.doubt.Add(in)
-	r.lasts = r.lasts || forGood && in.Calls > 0
+	if forGood && in.Calls > 0 {
+		r.lasts.Store(true)
+	}
 }
 
 // takeBack gives back, in the background, what calls without an answer may have granted.
@@ -212,7 +217,7 @@ func (r *Reservation) takeBack() {
 		return
 	}
 	q, start := r.question, r.of.undo.Start
-	if r.lasts {
+	if r.lasts.Load() {
 		start = r.of.undo.Keep
 	}
 	r.doubt.TakeBack(start, r.of.opts.Lease, false, func() (found bool, err error) {

@@ -153,7 +153,7 @@ func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOption
 	}
 	r.again = n > 2
 	if n%2 == 0 {
-		r.state = sold
+		r.becomes(sold)
 		return nil
 	}
 	r.leased = true

@@ -63,13 +63,13 @@ func TestAGrantThatNeverLapsesIsLookedForWhileRedisRefuses(t *testing.T) {
 		u.Start(began, time.Minute, attempt)
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		if got := u.Stats(); got != (Stats{Pending: 1}) {
+		if got := u.Stats(); got != (Stats{Pending: 1, Lapsed: 1}) {
 			t.Errorf("while Redis refuses: got stats %+v, want the one without a lease pending", got)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := u.Stats(); got != (Stats{Undone: 1}) {
-			t.Errorf("afterwards: got stats %+v, want it undone", got)
+		if got := u.Stats(); got != (Stats{Undone: 1, Lapsed: 1}) {
+			t.Errorf("afterwards: got stats %+v, want it undone, and the other lapsed", got)
 		}
 	})
 }

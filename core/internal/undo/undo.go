@@ -54,8 +54,8 @@ type Undoer struct {
 	// Total, if set, counts the grants that this and other Undoers look for now.
 	Total *atomic.Int64
 
-	pending, spare     atomic.Int64
-	undone, overflowed atomic.Uint64
+	pending, spare             atomic.Int64
+	undone, overflowed, lapsed atomic.Uint64
 
 	mu         sync.Mutex
 	running    int
@@ -68,11 +68,12 @@ type Stats struct {
 	Pending    int    // grants that are looked for now
 	Undone     uint64 // grants that were found
 	Overflowed uint64 // grants that were looked for at most once and not found, because there was no room; a lease lapses
+	Lapsed     uint64 // grants that were not found until they had lapsed
 }
 
 // Stats returns what the Undoer is doing and has done.
 func (u *Undoer) Stats() Stats {
-	return Stats{Pending: int(u.pending.Load()), Undone: u.undone.Load(), Overflowed: u.overflowed.Load()}
+	return Stats{Pending: int(u.pending.Load()), Undone: u.undone.Load(), Overflowed: u.overflowed.Load(), Lapsed: u.lapsed.Load()}
 }
 
 // Start returns immediately and calls attempt in the background: now, after 0.1, 0.3 and
@@ -204,6 +205,9 @@ func (s *search) step() Result {
 		u.total(-1)
 		return result
 	case result == Done, (result == Absent || result == Refused && !s.keep) && began.Sub(s.open) >= s.lease:
+		if result != Done {
+			u.lapsed.Add(1)
+		}
 		u.pending.Add(-1)
 		u.total(-1)
 		return result
