@@ -59,14 +59,17 @@ local function ticks(time, tick)
 end
 
 -- Reports whether the permits were taken in the window that ends then. Windows are at
--- least a length apart. Before Redis 7.2 the clock moves within a script. So a window may
--- seem a millisecond short because of the decision's script. It seems even shorter by as
--- much as the clock moved from this script's TIME to its PTTL.
+-- least a length apart, so the window whose end is nearest is the right one. After a
+-- failover its end may be one of another clock, which is off by some time. Before Redis
+-- 7.2 the clock moves within a script. So a window may seem a millisecond short because of
+-- the decision's script. It seems even shorter by as much as the clock moved from this
+-- script's TIME to its PTTL.
 local function same(ends, rest, length)
   local first, last = ticks(soonest, 1000) + rest - 1, ticks(latest, 1000) + rest
   local clock_now = call('TIME')
   local moved = math.ceil((clock_now[1] * 1000000 + clock_now[2] - now) / 1000)
-  return last - first + moved < length and first <= ends + moved and ends <= last
+  local off = (length - (last - first + moved)) / 2
+  return off > 0 and first - moved - off < ends and ends < last + off
 end
 
 local writes, reply, forgiven = {}, {now, 0}, 0

@@ -16,7 +16,8 @@ import (
 // is one millisecond long. For a bucket it is what has not drained yet. A decision is
 // refunded once, however many copies there are, and only until its ResetAfter has passed
 // by the clock that counted it. So no caller can gain permits by it, unless the subject was
-// Reset since the decision. A call that reaches Redis later changes nothing.
+// Reset since the decision or a failover lost the decision. A call that reaches Redis later
+// changes nothing.
 //
 // A nil error means that the permits were given back, or that none had been taken:
 // because the cost was 0, because FailOpen decided, or because every policy was a shadow

@@ -11,6 +11,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestRefundWhileTheClockMoves has a server whose clock moves within a script, as before Redis 7.2. It moves by some
@@ -129,5 +131,42 @@ func TestConclusionsWhileTheClockGoesBack(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestConclusionsAfterAFailoverToAnotherClock: what is charged is what was used. The end of a
+// window comes from the server that was there before, so by the clock of the present one it
+// is off.
+func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	window, month := FixedWindow{Limit: 1000, Window: 24 * time.Hour}, CalendarWindow{Limit: 1000, Every: Month}
+	for name, policy := range map[string]Policy{
+		"window": window, "calendar": month, "sliding": SlidingWindow{Limit: 1000, Window: 24 * time.Hour},
+		"window with a lease": WithLease(window, time.Hour), "calendar with a lease": WithLease(month, time.Hour),
+	} {
+		for _, off := range []time.Duration{20 * time.Millisecond, -20 * time.Millisecond, 10 * time.Second, -10 * time.Second} {
+			t.Run(name+" "+off.String(), func(t *testing.T) {
+				t.Parallel()
+				prefix := srv.Prefix(t)
+				l := must(New(storetest.At(t, srv.Client(t), prefix), "l", []Policy{policy}, closed(5*time.Second)))(t)
+				less, more, none := must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t)
+				admin := srv.Admin(t)
+				for _, key := range keysOf(t, admin, prefix) {
+					at := admin.PExpireTime(t.Context(), key).Val()
+					if err := admin.PExpireAt(t.Context(), key, time.UnixMilli((at + off).Milliseconds())).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, err1 := less.Settle(t.Context(), 20)
+				_, err2 := more.Settle(t.Context(), 150)
+				if err := errors.Join(err1, err2, l.Refund(t.Context(), none)); err != nil {
+					t.Error(err)
+				}
+				if got := must(l.Peek(t.Context(), "s"))(t).Remaining; got != 1000-20-150 {
+					t.Errorf("got %d permits left of 1000, want all but the 170 that were used", got)
+				}
+			})
+		}
 	}
 }
