@@ -135,7 +135,7 @@ func (a *allAsks) askAll(ctx context.Context, but int) {
 		a.ask(ctx, mine)
 	}
 	for _, one := range others {
-		_ = <-one
+		<-one //nolint:errcheck // ask notes how each call ended
 	}
 }
 

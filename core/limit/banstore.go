@@ -57,9 +57,14 @@ func (b *banRecords) remove(key localKey) {
 // byEnd is a heap of records: the first is the one whose ban ends soonest.
 type byEnd []*banEntry
 
-func (b byEnd) Len() int           { return len(b) }
-func (b byEnd) Less(i, j int) bool { return b[i].end < b[j].end }
-func (b byEnd) Swap(i, j int)      { b[i], b[j] = b[j], b[i]; b[i].at, b[j].at = i, j }
+func (b *byEnd) Len() int           { return len(*b) }
+func (b *byEnd) Less(i, j int) bool { return (*b)[i].end < (*b)[j].end }
+
+func (b *byEnd) Swap(i, j int) {
+	all := *b
+	all[i], all[j] = all[j], all[i]
+	all[i].at, all[j].at = i, j
+}
 
 func (b *byEnd) Push(e any) {
 	entry := e.(*banEntry) //nolint:forcetypeassert // see put

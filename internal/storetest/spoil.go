@@ -20,8 +20,8 @@ var junk = []string{
 }
 
 // Spoil breaks the records of a primitive in every way, and fails the test if a call then
-// seems to be in doubt: a broken record is no outage. makes makes the records, whose keys
-// begin with the prefix, and returns calls that read them.
+// seems to be in doubt: a broken record is no outage. makes writes records, whose keys begin
+// with the prefix, and returns calls that read them.
 func Spoil(t *testing.T, admin redis.UniversalClient, prefix string, makes func() (calls []func() error)) {
 	t.Helper()
 	ctx := t.Context()
@@ -39,7 +39,7 @@ func Spoil(t *testing.T, admin redis.UniversalClient, prefix string, makes func(
 	if len(keys) == 0 {
 		t.Fatal("got no records, want some")
 	}
-	var ways []map[string]func(key string)
+	ways := make([]map[string]func(key string), 0, len(keys))
 	for _, key := range keys {
 		ways = append(ways, spoils(t, admin, key))
 	}
