@@ -11,7 +11,7 @@ import (
 // TestABrokenRecordIsNoOutage of a claim, nor of a result.
 func TestABrokenRecordIsNoOutage(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
+	srv := redistest.NewStandalone(t)
 	for name, completes := range map[string]bool{"claim": false, "result": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

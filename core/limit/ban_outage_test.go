@@ -312,9 +312,10 @@ func TestNothingThatDoesNotLastDisplacesABan(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/within the outage %t", mode, name, within), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						opts.MaxLocal = most
+						own := opts
+						own.MaxLocal = most
 						rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, bubble(t))}
-						l := must(New(rdb, "n", []Policy{guesses}, &opts))(t)
+						l := must(New(rdb, "n", []Policy{guesses}, &own))(t)
 						must(0, l.Ban(t.Context(), "s", time.Hour))(t)
 						must(l.Take(t.Context(), "s"))(t)
 						if within {

@@ -13,7 +13,7 @@ import (
 // TestABrokenRecordIsNoOutage of a lock, nor of a job that runs once a tick.
 func TestABrokenRecordIsNoOutage(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
+	srv := redistest.NewStandalone(t)
 	t.Run("lock", func(t *testing.T) {
 		t.Parallel()
 		prefix := redistest.Prefix(t)

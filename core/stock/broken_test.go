@@ -11,7 +11,7 @@ import (
 // TestABrokenRecordIsNoOutage of an item.
 func TestABrokenRecordIsNoOutage(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
+	srv := redistest.NewStandalone(t)
 	for name, opts := range map[string]*stock.ReserveOptions{"held": nil, "sold": atOnce} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -42,7 +42,7 @@ func TestAClientThatPanicsWhileAServerIsLookedUp(t *testing.T) {
 			})
 			t.Cleanup(func() { _ = rdb.Close() })
 			st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: mode})
-			slots, err := limit.NewConcurrency(st, "slots", 1, &limit.ConcurrencyOptions{Lease: 3 * time.Second, Fail: limit.FailClosed})
+			slots, err := limit.NewConcurrency(st, "slots", 1, &limit.ConcurrencyOptions{Lease: 15 * time.Second, Budget: 5 * time.Second, Fail: limit.FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}

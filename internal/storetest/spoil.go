@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // junk is what no number of a record is, or none that a script has written.
@@ -19,9 +21,10 @@ var junk = []string{
 	"0:0:0:0:0", "5 ", "\x00", "pending 1 2 3 4 5", "done 1 1 - r\n", "99999999999999999999:1", "1:nan", strings.Repeat("9", 300),
 }
 
-// Spoil breaks the records of a primitive in every way, and fails the test if a call then
-// seems to be in doubt: a broken record is no outage. makes writes records, whose keys begin
-// with the prefix, and returns calls that read them.
+// Spoil breaks the records of a primitive in many ways, in `make soak` in every way, and
+// fails the test if a call then seems to be in doubt: a broken record is no outage. makes
+// writes records, whose keys begin with the prefix, and returns calls that read them. The
+// server should be the test's own: Spoil uses KEYS.
 func Spoil(t *testing.T, admin redis.UniversalClient, prefix string, makes func() (calls []func() error)) {
 	t.Helper()
 	ctx := t.Context()
@@ -39,22 +42,30 @@ func Spoil(t *testing.T, admin redis.UniversalClient, prefix string, makes func(
 	if len(keys) == 0 {
 		t.Fatal("got no records, want some")
 	}
-	ways := make([]map[string]func(key string), 0, len(keys))
-	for _, key := range keys {
-		ways = append(ways, spoils(t, admin, key))
+	type attempt struct {
+		record int
+		how    string
+		spoil  func(key string)
+		call   int
 	}
+	var all []attempt
 	for k, key := range keys {
-		for how, spoil := range ways[k] {
+		ways := spoils(t, admin, key)
+		for _, how := range slices.Sorted(maps.Keys(ways)) {
 			for i := range calls {
-				keys, calls := anew()
-				if k >= len(keys) {
-					t.Fatalf("got the records %q, want another like %q", keys, key)
-				}
-				spoil(keys[k])
-				if err := calls[i](); errors.Is(err, script.ErrMaybeExecuted) || errors.Is(err, script.ErrNotExecuted) {
-					t.Errorf("call %d, %s of record %d: got %v, want an answer or %v", i, how, k, err, script.ErrFailed)
-				}
+				all = append(all, attempt{k, how, ways[how], i})
 			}
+		}
+	}
+	redistest.Rand(t).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, a := range all[:min(len(all), redistest.Steps(10_000))] {
+		keys, calls := anew()
+		if a.record >= len(keys) {
+			t.Fatalf("got the records %q, want %d", keys, a.record+1)
+		}
+		a.spoil(keys[a.record])
+		if err := calls[a.call](); errors.Is(err, script.ErrMaybeExecuted) || errors.Is(err, script.ErrNotExecuted) {
+			t.Errorf("call %d, %s of record %d: got %v, want an answer or %v", a.call, a.how, a.record, err, script.ErrFailed)
 		}
 	}
 }
