@@ -60,15 +60,16 @@ end
 
 -- Reports whether the permits were taken in the window that ends then. Windows are at
 -- least a length apart, so the window whose end is nearest is the right one. After a
--- failover its end may be one of another clock, which is off by some time. Before Redis
--- 7.2 the clock moves within a script. So a window may seem a millisecond short because of
+-- failover its end may be one of another clock, which is off by up to ten seconds. More is
+-- not forgiven: after a reset a window may begin at any time. Before Redis 7.2 the clock
+-- moves within a script. So a window may seem a millisecond short because of
 -- the decision's script. It seems even shorter by as much as the clock moved from this
 -- script's TIME to its PTTL.
 local function same(ends, rest, length)
   local first, last = ticks(soonest, 1000) + rest - 1, ticks(latest, 1000) + rest
   local clock_now = call('TIME')
   local moved = math.ceil((clock_now[1] * 1000000 + clock_now[2] - now) / 1000)
-  local off = (length - (last - first + moved)) / 2
+  local off = math.min((length - (last - first + moved)) / 2, 10000)
   return off > 0 and first - moved - off < ends and ends < last + off
 end
 
@@ -227,8 +228,10 @@ for i = 1, count do
         longest, length = till - time, till - from
         apart = length / 2
       end
-      local ours = left > 0 and same(ticks(now, 1000) + left, told, apart)
-      if estimates and not settled and call('ZSCORE', estimates, estimate) then
+      -- estimates end with their window, so one that is there was taken in this window
+      local there = estimates and not settled and call('ZSCORE', estimates, estimate)
+      local ours = left > 0 and (there or same(ticks(now, 1000) + left, told, apart))
+      if there then
         later(function() return call('ZREM', estimates, estimate) end)
       elseif estimates and not settled and (ours or ticks(now, 1000) < ticks(soonest, 1000) + told) then
         more = actual -- the estimate was taken back

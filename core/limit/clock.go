@@ -37,13 +37,18 @@ type moment struct{ soonest, latest int64 }
 // in reports whether a request was in the window that ends at end. The request was made
 // at this moment, and its window then had rest milliseconds left. Windows are at least a
 // length apart, so in is true for the nearest end, which may be one of another clock after
-// a failover. If the moment may lie in two windows, in reports false. Before Redis 7.2 the
+// a failover, but not for one that is mostOff away. If the moment may lie in two windows, in reports false. Before Redis 7.2 the
 // clock moves within a script, so rest may be a millisecond too small.
 func (m moment) in(end, rest, length int64) bool {
 	first, last := m.soonest/1000+rest-1, m.latest/1000+rest
-	off := length - (last - first) // twice the time by which the other clock may be off
+	off := min(length-(last-first), 2*mostOff) // twice the time by which the other clock may be off
 	return off > 0 && 2*(first-end) < off && 2*(end-last) < off
 }
+
+// mostOff is by how many milliseconds the clocks of two servers may differ. After a Reset a
+// window may begin at any time, so a longer one would take more such windows for that of a
+// decision from before.
+const mostOff = 10_000
 
 // serverClock is a reading of a server's clock, made at some instant between two readings
 // of this process's clock.

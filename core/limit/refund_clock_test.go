@@ -145,7 +145,11 @@ func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 		"window": window, "calendar": month, "sliding": SlidingWindow{Limit: 1000, Window: 24 * time.Hour},
 		"window with a lease": WithLease(window, time.Hour), "calendar with a lease": WithLease(month, time.Hour),
 	} {
-		for _, off := range []time.Duration{20 * time.Millisecond, -20 * time.Millisecond, 10 * time.Second, -10 * time.Second} {
+		offs := []time.Duration{20 * time.Millisecond, -20 * time.Millisecond, 9 * time.Second, -9 * time.Second}
+		if strings.HasSuffix(name, "lease") { // its estimate tells the window
+			offs = append(offs, time.Hour, -time.Hour)
+		}
+		for _, off := range offs {
 			t.Run(name+" "+off.String(), func(t *testing.T) {
 				t.Parallel()
 				prefix := srv.Prefix(t)
@@ -168,5 +172,41 @@ func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestConclusionsAfterAResetGiveBackNothingOfOthers: the window after a Reset ends at another
+// time than that of the decisions before it.
+func TestConclusionsAfterAResetGiveBackNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	window := FixedWindow{Limit: 1000, Window: 24 * time.Hour}
+	for name, c := range map[string]struct {
+		policy Policy
+		used   int64
+	}{
+		"window":              {window, 500},
+		"sliding":             {SlidingWindow{Limit: 1000, Window: 24 * time.Hour}, 500},
+		"window with a lease": {WithLease(window, time.Hour), 520}, // what was used is charged, as after a lease
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			for where, l := range map[string]*Limiter{
+				"in Redis":   inBubble(t, bubble(t), "reset", c.policy),
+				"in process": must(NewLocal("reset", []Policy{c.policy}, nil))(t),
+			} {
+				less, none := must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t)
+				time.Sleep(30 * time.Second)
+				must(l.Reset(t.Context(), "s"))(t)
+				must(l.TakeN(t.Context(), "s", 500))(t)
+				must(less.Settle(t.Context(), 20))(t)
+				_ = l.Refund(t.Context(), none)
+				used := c.used
+				if where == "in process" {
+					used = min(used, 500) // its estimates have no lease
+				}
+				if got := 1000 - must(l.Peek(t.Context(), "s"))(t).Remaining; got != used {
+					t.Errorf("%s, %s: got %d used, want %d", name, where, got, used)
+				}
+			}
+		})
 	}
 }
