@@ -37,8 +37,9 @@ type moment struct{ soonest, latest int64 }
 // in reports whether a request was in the window that ends at end. The request was made
 // at this moment, and its window then had rest milliseconds left. Windows are at least a
 // length apart, so in is true for the nearest end, which may be one of another clock after
-// a failover, but not for one that is mostOff away. If the moment may lie in two windows, in reports false. Before Redis 7.2 the
-// clock moves within a script, so rest may be a millisecond too small.
+// a failover, but not for one that is mostOff away. If the moment may lie in two windows,
+// in reports false. Before Redis 7.2 the clock moves within a script, so rest may be a
+// millisecond too small.
 func (m moment) in(end, rest, length int64) bool {
 	first, last := m.soonest/1000+rest-1, m.latest/1000+rest
 	off := min(length-(last-first), 2*mostOff) // twice the time by which the other clock may be off
