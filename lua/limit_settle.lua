@@ -62,8 +62,8 @@ end
 -- least a length apart, so the window whose end is nearest is the right one. After a
 -- failover its end may be one of another clock, which is off by up to ten seconds. More is
 -- not forgiven: after a reset a window may begin at any time. Before Redis 7.2 the clock
--- moves within a script. So a window may seem a millisecond short because of
--- the decision's script. It seems even shorter by as much as the clock moved from this
+-- moves within a script. So a window may seem a millisecond short because of the
+-- decision's script. It seems even shorter by as much as the clock moved from this
 -- script's TIME to its PTTL.
 local function same(ends, rest, length)
   local first, last = ticks(soonest, 1000) + rest - 1, ticks(latest, 1000) + rest

@@ -158,6 +158,9 @@ func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 				admin := srv.Admin(t)
 				for _, key := range keysOf(t, admin, prefix) {
 					at := admin.PExpireTime(t.Context(), key).Val()
+					if time.Until(time.UnixMilli(at.Milliseconds())) < 2*time.Hour {
+						t.Skip("the month is about to end")
+					}
 					if err := admin.PExpireAt(t.Context(), key, time.UnixMilli((at + off).Milliseconds())).Err(); err != nil {
 						t.Fatal(err)
 					}

@@ -1,88 +1,59 @@
 package stock_test
 
 import (
-	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
 )
-
-// forbidding is a client whose user may not run scripts for a while, or whose Redis loses
-// its replies.
-type forbidding struct {
-	*redis.Client
-
-	forbids, loses atomic.Bool
-}
-
-type replied string
-
-func (r replied) Error() string { return string(r) }
-func (replied) RedisError()     {}
-
-func (f *forbidding) Process(ctx context.Context, cmd redis.Cmder) error {
-	if f.forbids.Load() {
-		cmd.SetErr(replied("NOPERM this user has no permissions to run the 'evalsha' command"))
-		return cmd.Err()
-	}
-	err := f.Client.Process(ctx, cmd)
-	if f.loses.Load() {
-		err = context.DeadlineExceeded
-		cmd.SetErr(err)
-	}
-	return err
-}
 
 // TestACancelThatIsRefusedForLongerThanALease: an operator takes rights from the user, for
 // hours. What is sold, or may be, is given back afterwards, since no lease ends it. Anything
 // else that is given up is counted.
 func TestACancelThatIsRefusedForLongerThanALease(t *testing.T) {
 	t.Parallel()
-	lost := func(t *testing.T, rdb *forbidding, call func() error) {
+	lost := func(t *testing.T, rdb *redistest.CutClient, call func() error) {
 		t.Helper()
-		rdb.loses.Store(true)
+		rdb.Cut("lost")
 		if err := call(); !errors.Is(err, script.ErrMaybeExecuted) {
 			t.Errorf("a call whose reply is lost: got %v, want %v", err, script.ErrMaybeExecuted)
 		}
-		rdb.loses.Store(false)
+		rdb.Mend()
 	}
 	for name, c := range map[string]struct {
-		makes func(t *testing.T, rdb *forbidding, s *stock.Stock) (concludes func() error) // nil if it goes on by itself
+		makes func(t *testing.T, rdb *redistest.CutClient, s *stock.Stock) (concludes func() error) // nil if it goes on by itself
 		drops uint64
 		left  int64
 	}{
-		"sold at once": {makes: func(t *testing.T, _ *forbidding, s *stock.Stock) func() error {
+		"sold at once": {makes: func(t *testing.T, _ *redistest.CutClient, s *stock.Stock) func() error {
 			r := reserve(t, s, "item", "ann", "1", atOnce)
 			return func() error { return r.Cancel(t.Context()) }
 		}, left: 1},
-		"sold at once, in doubt": {makes: func(t *testing.T, rdb *forbidding, s *stock.Stock) func() error {
+		"sold at once, in doubt": {makes: func(t *testing.T, rdb *redistest.CutClient, s *stock.Stock) func() error {
 			lost(t, rdb, func() error { _, err := s.Reserve(t.Context(), "item", "ann", "1", atOnce); return err })
 			return nil
 		}, left: 1},
-		"confirmed": {makes: func(t *testing.T, _ *forbidding, s *stock.Stock) func() error {
+		"confirmed": {makes: func(t *testing.T, _ *redistest.CutClient, s *stock.Stock) func() error {
 			r := reserve(t, s, "item", "ann", "1", nil)
 			if err := r.Confirm(t.Context()); err != nil {
 				t.Error(err)
 			}
 			return func() error { return r.Cancel(t.Context()) }
 		}, left: 1},
-		"confirmed, in doubt": {makes: func(t *testing.T, rdb *forbidding, s *stock.Stock) func() error {
+		"confirmed, in doubt": {makes: func(t *testing.T, rdb *redistest.CutClient, s *stock.Stock) func() error {
 			r := reserve(t, s, "item", "ann", "1", nil)
 			lost(t, rdb, func() error { return r.Confirm(t.Context()) })
 			return func() error { return r.Cancel(t.Context()) }
 		}, left: 1},
-		"on a lease": {makes: func(t *testing.T, _ *forbidding, s *stock.Stock) func() error {
+		"on a lease": {makes: func(t *testing.T, _ *redistest.CutClient, s *stock.Stock) func() error {
 			r := reserve(t, s, "item", "ann", "1", nil)
 			return func() error { return r.Cancel(t.Context()) }
 		}, drops: 1, left: 1},
-		"a Confirm": {makes: func(t *testing.T, _ *forbidding, s *stock.Stock) func() error {
+		"a Confirm": {makes: func(t *testing.T, _ *redistest.CutClient, s *stock.Stock) func() error {
 			r := reserve(t, s, "item", "ann", "1", nil)
 			return func() error { return r.Confirm(t.Context()) }
 		}, drops: 1, left: 1},
@@ -90,11 +61,11 @@ func TestACancelThatIsRefusedForLongerThanALease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				rdb := &forbidding{Client: inBubble(t)}
+				rdb := &redistest.CutClient{Client: inBubble(t)}
 				s := newStock(t, rdb, "neap", &stock.Options{Lease: time.Minute})
 				open(t, s, "item", 1)
 				concludes := c.makes(t, rdb, s)
-				rdb.forbids.Store(true)
+				rdb.Cut("forbidden")
 				if concludes != nil {
 					if err := concludes(); !errors.Is(err, script.ErrConfiguration) && !errors.Is(err, script.ErrMaybeExecuted) {
 						t.Errorf("a conclusion without rights: got %v, want an error", err)
@@ -104,7 +75,7 @@ func TestACancelThatIsRefusedForLongerThanALease(t *testing.T) {
 				if got := s.Stats(); got.Dropped != c.drops || (got.Concluding+got.Undoing == 0) != (c.drops > 0) {
 					t.Errorf("without rights: got stats %+v, want %d dropped, or one that goes on", got, c.drops)
 				}
-				rdb.forbids.Store(false)
+				rdb.Mend()
 				time.Sleep(10 * time.Minute)
 				l, err := s.Left(t.Context(), "item")
 				if got := s.Stats(); err != nil || l.Left != c.left || got.Concluding+got.Undoing != 0 || got.Dropped != c.drops {

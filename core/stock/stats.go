@@ -74,7 +74,7 @@ type Stats struct {
 	Holding    int    // reservations on a lease at the moment, without those of ReserveOptions.Keep
 	Concluding int    // confirmations and cancellations that neap is repeating at the moment
 	Concluded  uint64 // confirmations and cancellations that Redis answered late
-	Dropped    uint64 // confirmations and cancellations that were given up: for a lease Redis refused them, or it failed; or neap is repeating 100,000 others
+	Dropped    uint64 // confirmations and cancellations that were given up, because they were refused or failed for a lease, or because neap was repeating 100,000 others
 	Undoing    int    // grants that no caller was told of, and that neap is looking for at the moment
 	Undone     uint64 // such grants that neap found and gave back
 	Lapsing    uint64 // such grants on a lease that are left to lapse, because neap looks for 100,000 others

@@ -36,7 +36,8 @@ type CutClient struct {
 	how atomic.Pointer[string]
 }
 
-// Cut has every call fail: "refused" at once, "silent" when its context ends.
+// Cut has every call fail: "refused" at once, "silent" when its context ends, "forbidden"
+// because the user may not run scripts, and "lost" after it has run.
 func (c *CutClient) Cut(how string) { c.how.Store(&how) }
 
 // Mend ends what Cut began.
@@ -48,15 +49,30 @@ func (c *CutClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	if how == nil {
 		return c.Client.Process(ctx, cmd)
 	}
-	Write(cmd)
+	if *how == "lost" {
+		_ = c.Client.Process(ctx, cmd)
+	} else {
+		Write(cmd)
+	}
 	err := io.EOF
-	if *how == "silent" {
+	switch *how {
+	case "silent":
 		<-ctx.Done()
 		err = ctx.Err()
+	case "forbidden":
+		err = forbidden{}
 	}
 	cmd.SetErr(err)
 	return err
 }
+
+// forbidden is the reply to a user without rights.
+type forbidden struct{}
+
+func (forbidden) Error() string {
+	return "NOPERM User neap has no permissions to run the 'evalsha' command"
+}
+func (forbidden) RedisError() {}
 
 // Alone is a client of another type, so that a store sends each call by itself.
 type Alone struct{ redis.UniversalClient }
