@@ -16,7 +16,7 @@ import (
 
 func ExampleStore_Observe() {
 	ctx := context.Background()
-	st, err := store.Open(redistest.Embedded(), nil) // a go-redis client
+	st, err := store.Open(redistest.Embedded(), &store.Options{Budget: time.Minute}) // stands for your go-redis client
 	if err != nil {
 		log.Fatal(err)
 	}

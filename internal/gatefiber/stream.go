@@ -48,8 +48,11 @@ func (s *stream) Read(p []byte) (n int, err error) {
 
 // Close closes the stream that the handler has set.
 func (s *stream) Close() (err error) {
-	if c, ok := s.Reader.(io.Closer); ok {
+	switch c := s.Reader.(type) {
+	case io.Closer:
 		err = c.Close()
+	case closerWithError:
+		err = c.CloseWithError(nil)
 	}
 	return errors.Join(err, s.end.reach(s.broken))
 }

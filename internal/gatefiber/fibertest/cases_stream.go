@@ -40,6 +40,14 @@ func (d Driver) streams() map[string]func(x gatetest.Exchange, s *source, length
 			return nil
 		},
 	}
+	if closesWithError() {
+		ways["WriterTo CloseWithError"] = set(func(s *source, length int) (io.Reader, int) {
+			return struct {
+				closingWithError
+				io.WriterTo
+			}{closingWithError{s}, writingTo{s}}, length
+		})
+	}
 	for name, send := range d.Streams {
 		ways[name] = func(x gatetest.Exchange, s *source, length int) error { return send(x, s, length) }
 	}
