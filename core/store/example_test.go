@@ -16,7 +16,8 @@ import (
 
 func ExampleStore_Observe() {
 	ctx := context.Background()
-	st, err := store.Open(redistest.Embedded(), &store.Options{Budget: time.Minute}) // stands for your go-redis client
+	rdb := redistest.Embedded() // stands for your go-redis client
+	st, err := store.Open(rdb, &store.Options{Budget: 5 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}

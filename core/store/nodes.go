@@ -125,6 +125,19 @@ func (n *nodes) server(ctx context.Context, key string) (c *redis.Client, addres
 	return c, c.Options().Addr
 }
 
+// ofLease returns the address of the server that has a key, or "". The wheel of leases
+// holds its mutex meanwhile, so the client must not end this goroutine.
+func (n *nodes) ofLease(key string) (address string) {
+	if n.of == nil {
+		return ""
+	}
+	_ = background.Try(func() error {
+		_, address = n.server(context.Background(), key)
+		return nil
+	})
+	return address
+}
+
 // lookUp asks the client, which may run code of its user, such as the hash of a Ring.
 func (n *nodes) lookUp(ctx context.Context, key string) (c *redis.Client, err error) {
 	defer background.Recover(&err)

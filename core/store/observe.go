@@ -63,7 +63,7 @@ type Event struct {
 // background, the context does not end. If an observer panics, the panic is swallowed and
 // logged to slog.Default, without its value. If it ends the goroutine, as runtime.Goexit
 // does, the caller gets no answer. A slot, a lock, a claim or a reservation is then given
-// back; the permits of a limit stay taken.
+// back; the permits of a limit stay taken. Events of a server cost no caller its answer.
 type Observer func(ctx context.Context, e Event)
 
 // Primitive is what an event is about.

@@ -36,7 +36,7 @@ func newStore(rdb script.Client, opts Options) *Store {
 		client: rdb, opts: opts,
 		contact: contact{clock: c, most: opts.FirstContact}, nodes: nodes{clock: c, logger: opts.Logger},
 	}
-	s.leases = lease.NewWheel(func(key string) string { return s.Node(context.Background(), key) })
+	s.leases = lease.NewWheel(s.nodes.ofLease)
 	s.contact.cluster, _ = rdb.(*redis.ClusterClient)
 	s.nodes.notify = s.observers.notify
 	for _, o := range opts.Observers {
