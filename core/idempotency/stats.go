@@ -73,7 +73,7 @@ type Stats struct {
 	Running    int    // claims that are held at the moment
 	Concluding int    // conclusions that neap is repeating at the moment
 	Concluded  uint64 // conclusions that Redis confirmed late
-	Dropped    uint64 // conclusions that were repeated once and no more, because neap is repeating 1,000 others
+	Dropped    uint64 // conclusions that were given up, because Redis refused them for a lease, or because neap was repeating 1,000 others
 	Undoing    int    // claims that no caller was told of, and that neap is looking for at the moment
 	Undone     uint64 // such claims that neap found and gave back
 	Lapsing    uint64 // such claims that are left to lapse after one try at most, because neap looks for 100,000 others
@@ -89,7 +89,7 @@ func (g *Guard) Stats() Stats {
 		Completed: n.completed.Load(), Flushed: n.flushed.Load(), Abandoned: n.abandoned.Load(),
 		Doubted: n.doubted.Load(), Overtaken: n.overtaken.Load(), Unconfirmed: n.unconfirmed.Load(), Lost: n.lost.Load(),
 		Running:    int(n.running.Load()),
-		Concluding: late.Pending, Concluded: late.Undone, Dropped: late.Overflowed,
+		Concluding: late.Pending, Concluded: late.Undone, Dropped: late.Overflowed + late.Lapsed,
 		Undoing: undo.Pending, Undone: undo.Undone, Lapsing: undo.Overflowed,
 	}
 }
