@@ -38,7 +38,7 @@ func TestEnd(t *testing.T) {
 				}
 				return ctx.End()
 			})
-			_, _ = app.Test(httptest.NewRequest("GET", "/", nil)) // it has a connection that may be closed
+			_, _ = app.Test(httptest.NewRequest("GET", "/", nil), fiber.TestConfig{Timeout: time.Minute}) // it has a connection that may be closed
 			if r := <-left; string(r.Body) != c.body || r.Partial != c.partial {
 				t.Errorf("the gate was told of %q, partial %v, want %q, %v", r.Body, r.Partial, c.body, c.partial)
 			}

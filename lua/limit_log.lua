@@ -103,6 +103,7 @@ end
 local used = size - gone
 
 if granted then
+  -- an entry that was edited may lie ahead
   return string.format('%.0f %.0f', used + (limit + 1) * (math.min(now, oldest) + window - now), now)
 end
 if used == 0 then

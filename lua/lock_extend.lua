@@ -5,7 +5,8 @@
 -- ARGV[2]  the fence that the hold was granted
 -- ARGV[3]  ttl, in milliseconds
 -- returns  the milliseconds until the lock lapses; or 0: it has lapsed; -1: it was
---          granted to another since; -2: the hold is not there
+--          granted to another since; -2: the hold is not there; an error if the record is
+--          not neap's
 -- effects  PEXPIRE, and HSET of a ttl that is longer than any before
 local key, hold, mine, ttl = KEYS[1], 'hold:' .. ARGV[1], ARGV[2] + 0, ARGV[3] + 0
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -131,12 +132,16 @@ func TestRateLimitsTellWhatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := storetest.Direct(t, unsettling{redistest.BubbleClient(t, bubbled(t))}, "neap")
 		var wide, narrow hook
+		var paths []string
 		limited := func(name string, most int64, told *hook) (*limit.Limiter, gate.Gate) {
 			l, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return l, gate.RateLimit(l, everyone, &gate.RateLimitOptions{OnError: told.hear})
+			return l, gate.RateLimit(l, everyone, &gate.RateLimitOptions{OnError: func(r gate.Request, err error) {
+				paths = append(paths, r.Path())
+				told.hear(r, err)
+			}})
 		}
 		l, first := limited("wide", 100, &wide)
 		_, second := limited("narrow", 1, &narrow)
@@ -155,6 +160,9 @@ func TestRateLimitsTellWhatWasGivenUp(t *testing.T) {
 		dropped, is := errors.AsType[*limit.DroppedError](narrow.take())
 		if l.Stats().Dropped != 1 || !is || dropped.Taken != 1 || dropped.Actual != 0 || dropped.Subject != "everyone" {
 			t.Errorf("ten minutes later: the hook was told %+v, want a DroppedError of one permit; %d are dropped", dropped, l.Stats().Dropped)
+		}
+		if want := []string{"/one", "/one"}; !slices.Equal(paths, want) {
+			t.Errorf("the hook was told of the requests for %q, want %q", paths, want)
 		}
 		if err := wide.take(); err != nil {
 			t.Errorf("the hook of the gate that granted was told %v, want nothing", err)

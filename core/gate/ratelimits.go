@@ -23,8 +23,9 @@ import (
 //
 // The gate that denies makes the answer. If several deny, the one with the longest wait
 // makes it. An error of Redis is answered by the first of the gates that are not left
-// out. If permits could not be given back at once, OnError of the gate that denies is
-// told, and they are given back in the background. It is told again if that is given up.
+// out. If permits could not be given back at once, OnError of the gate that makes the
+// answer is told, and they are given back in the background. It is told again if that is
+// given up.
 //
 // An admitted request has one list of each IETF field, with the policies of all gates, so
 // give the policies different names. The older fields are those of the limit that binds,

@@ -188,7 +188,11 @@ func (a *allAsks) giveBack(ctx context.Context) error {
 	}
 	var kept error
 	for _, one := range refunds {
-		kept = errors.Join(kept, <-one)
+		err := <-one
+		if errors.Is(err, background.ErrEnded) {
+			err = errEnded
+		}
+		kept = errors.Join(kept, err)
 	}
 	return kept
 }
@@ -201,7 +205,7 @@ func (a *allAsks) refund(ctx context.Context, i int) error {
 	return fmt.Errorf("limit.All: asks[%d]: %w", i, err)
 }
 
-// errEnded is the error of an ask that did not return.
+// errEnded is the error of an ask or a refund that did not return.
 var errEnded error = &script.Error{
 	Script: setScript.Name(), Class: script.ErrMaybeExecuted,
 	Err: background.ErrEnded,

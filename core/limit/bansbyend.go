@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// banRecords are the records of bans that a process knows of, at most room of them. If
+// bansByEnd are the records of bans that a process knows of, at most room of them. If
 // there are more, the ban that ends soonest is forgotten, so one that has ended goes
 // before any that lasts. It is not safe for concurrent use.
-type banRecords struct {
+type bansByEnd struct {
 	room  int
 	byKey map[localKey]*banEntry
 	ends  byEnd
@@ -21,10 +21,10 @@ type banEntry struct {
 	at  int   // its index in ends
 }
 
-func (b *banRecords) len() int { return len(b.ends) }
+func (b *bansByEnd) len() int { return len(b.ends) }
 
 // get returns the record of a key, or nil. If you change it, put it again.
-func (b *banRecords) get(key localKey) *record {
+func (b *bansByEnd) get(key localKey) *record {
 	if e := b.byKey[key]; e != nil {
 		return e.rec
 	}
@@ -32,7 +32,7 @@ func (b *banRecords) get(key localKey) *record {
 }
 
 // put stores a record under a key.
-func (b *banRecords) put(key localKey, rec *record) {
+func (b *bansByEnd) put(key localKey, rec *record) {
 	if e := b.byKey[key]; e != nil {
 		e.rec, e.end = rec, rec.last
 		heap.Fix(&b.ends, e.at)
@@ -47,7 +47,7 @@ func (b *banRecords) put(key localKey, rec *record) {
 	}
 }
 
-func (b *banRecords) remove(key localKey) {
+func (b *bansByEnd) remove(key localKey) {
 	if e := b.byKey[key]; e != nil {
 		heap.Remove(&b.ends, e.at)
 		delete(b.byKey, key)

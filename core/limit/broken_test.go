@@ -63,7 +63,7 @@ func TestABrokenRecordIsNoOutage(t *testing.T) {
 	t.Run("slots", func(t *testing.T) {
 		t.Parallel()
 		prefix := redistest.Prefix(t)
-		c := must(NewConcurrency(storetest.At(t, srv.Client(t), prefix), "n", 2, &ConcurrencyOptions{Fail: FailClosed}))(t)
+		c := strict(t, srv.Client(t), prefix, 2, time.Hour)
 		storetest.Spoil(t, srv.Admin(t), prefix, func() []func() error {
 			slot := must(c.Try(t.Context(), "s"))(t)
 			return []func() error{

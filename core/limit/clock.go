@@ -35,9 +35,9 @@ func (s *serverClocks) note(address string, seen *serverClock) {
 type moment struct{ soonest, latest int64 }
 
 // in reports whether a request was in the window that ends at end. The request was made
-// at this moment, and its window then had rest milliseconds left. Windows are at least a
-// length apart, so in is true for the nearest end, which may be one of another clock after
-// a failover, but not for one that is mostOff away. If the moment may lie in two windows,
+// at this moment, and its window then had rest milliseconds left. The ends of
+// two windows are at least a length apart, so the nearest end is the right one. After a
+// failover it may be an end of another clock, and off by less than mostOff. If the moment may lie in two windows,
 // in reports false. Before Redis 7.2 the clock moves within a script, so rest may be a
 // millisecond too small.
 func (m moment) in(end, rest, length int64) bool {
@@ -46,9 +46,8 @@ func (m moment) in(end, rest, length int64) bool {
 	return off > 0 && 2*(first-end) < off && 2*(end-last) < off
 }
 
-// mostOff is by how many milliseconds the clocks of two servers may differ. After a Reset a
-// window may begin at any time, so a longer one would take more such windows for that of a
-// decision from before.
+// mostOff is by how many milliseconds the clocks of two servers may differ. A larger bound
+// would take more windows that began after a Reset for the decision's own.
 const mostOff = 10_000
 
 // serverClock is a reading of a server's clock, made at some instant between two readings

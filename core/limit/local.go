@@ -22,7 +22,7 @@ type local struct {
 	mu      sync.Mutex
 	cells   *simplelru.LRU[localKey, *cell]
 	entries int                               // of all sliding logs together
-	records banRecords                        // of bans; a flood of subjects evicts none of them
+	records bansByEnd                         // of bans; a flood of subjects evicts none of them
 	denials *simplelru.LRU[localKey, *record] // counted, and no ban has begun yet
 	lifts   *simplelru.LRU[localKey, int64]   // when bans were lifted here, in microseconds
 
@@ -42,7 +42,7 @@ func newLocal(size int) *local {
 		panic("limit: " + err.Error()) // only if the size is below 1, which withDefaults refuses
 	}
 	b.cells, b.denials, b.lifts = cells, denials, lifts
-	b.records = banRecords{room: size, byKey: map[localKey]*banEntry{}}
+	b.records = bansByEnd{room: size, byKey: map[localKey]*banEntry{}}
 	return b
 }
 

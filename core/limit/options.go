@@ -62,7 +62,7 @@ type Options struct {
 	// there are more, the state that was unused longest is forgotten, and its subject
 	// begins anew. 0 means DefaultMaxLocal. It must be at least one for each policy. The
 	// process knows of as many bans, whatever the states are; of more bans, it forgets the
-	// one that ends soonest.
+	// one that ends soonest. It also knows when as many bans were lifted.
 	//
 	// Together the states take less than 512 bytes for each of MaxLocal, whatever the
 	// subjects are. Sliding logs store every permit, so fewer of them are kept.

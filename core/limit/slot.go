@@ -81,7 +81,7 @@ func (c renewed) Renew(key string, all []*lease.Member) {
 		}
 	}
 	if len(counted) > 0 {
-		var gone []*Slot
+		var absent []*Slot
 		there, err := c.lease.renew(key, counted)
 		for i, s := range counted {
 			switch {
@@ -89,10 +89,10 @@ func (c renewed) Renew(key string, all []*lease.Member) {
 			case there[i]:
 				s.member.Result = lease.Renewed
 			default:
-				gone = append(gone, s)
+				absent = append(absent, s)
 			}
 		}
-		missing = append(missing, c.held.gone(gone)...)
+		missing = append(missing, c.held.gone(absent)...)
 	}
 	if len(missing) > 0 {
 		c.takeAgain(key, missing)

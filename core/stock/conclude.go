@@ -47,9 +47,10 @@ func (r *Reservation) Confirm(ctx context.Context) error {
 // Cancel returns nil also if there is nothing to give back. Otherwise it returns
 // [ErrUnknown] if the item is gone, [ErrDisagrees], or a [*script.Error] if Redis did not
 // confirm it. After a *script.Error the cancellation goes on in the background, unless
-// Resume made the reservation. What is on a lease is left to it if Redis refuses the
-// cancellation for that long. What is sold, or may be, has no lease: its cancellation goes
-// on until Redis has answered, or is given up as [Stats] says.
+// Resume made the reservation. If the units are on a lease and Redis refuses the
+// cancellation until the lease ends, the lease gives them back. What is sold, or may be,
+// has no lease: its cancellation goes on until Redis has answered, or is given up as
+// [Stats] says.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if !r.made() {
 		return errReservation

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestGoroutinesStartInOnePlace: a panic on a goroutine or a timer ends the process unless
+// TestGoroutinesAndLogsAreContained: a panic on a goroutine or a timer ends the process unless
 // something recovers it, which core/internal/background does. It also contains handlers of
 // the log, so that none of them takes a grant with it.
-func TestGoroutinesStartInOnePlace(t *testing.T) {
+func TestGoroutinesAndLogsAreContained(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{
 		"core", "nethttp", "ginlimit", "echolimit", "echo5limit", "fiberlimit", "fiber3limit",
@@ -29,8 +29,8 @@ func TestGoroutinesStartInOnePlace(t *testing.T) {
 				return nil
 			}
 			found := starts(t, path, nil)
-			if most := recovers[filepath.ToSlash(path)]; len(found) != most {
-				t.Errorf("got goroutines, timers or lines of the log at %q, want %d: use core/internal/background, which recovers", found, most)
+			if want := recovers[filepath.ToSlash(path)]; len(found) != want {
+				t.Errorf("got goroutines, timers or lines of the log at %q, want %d: use core/internal/background, which recovers", found, want)
 			}
 			return nil
 		})

@@ -154,8 +154,8 @@ func logPanic(value any) {
 // watched returns this, by which fasthttp tells of the end: it reads or closes it. But
 // fasthttp drops a request whose handler was too late for TimeoutError, and one that takes
 // over a connection that turns out to be broken. Then the garbage collector tells of the
-// end. All cleanups of the process run on one goroutine, so a gate that asks Redis has
-// another.
+// end. All cleanups of the process share a few goroutines, so a gate, which may ask Redis,
+// is left on another.
 func watched[T any](this *T, e *end) *T {
 	runtime.AddCleanup(this, func(e *end) { go func() { _ = e.reach(true) }() }, e)
 	return this

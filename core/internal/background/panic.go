@@ -59,18 +59,3 @@ func logPanic(value any) {
 	Log(nil, slog.LevelError, "neap: a hook of the Redis client panicked, or the client or neap did; further panics within a minute are not logged",
 		"type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 }
-
-// Log writes a line to the logger, or to slog.Default if it is nil. The handler of the log
-// is code of the user: it may panic or end its goroutine.
-func Log(logger *slog.Logger, level slog.Level, text string, args ...any) {
-	if logger == nil {
-		logger = slog.Default()
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { _ = recover() }()
-		logger.Log(context.Background(), level, text, args...)
-	}()
-	<-done
-}

@@ -150,7 +150,9 @@ func (w *Wheel) Remove(m *Member) {
 func (w *Wheel) RemoveSoon(m *Member) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leaving = append(w.leaving, m)
+	if m.group != nil || m.atEnding != 0 {
+		w.leaving = append(w.leaving, m)
+	}
 }
 
 // removeLeaving takes out some of these leases, and reports whether there are more. They

@@ -68,7 +68,7 @@ type Stats struct {
 	Pending    int    // grants that are looked for now
 	Undone     uint64 // grants that were found
 	Overflowed uint64 // grants that were looked for at most once and not found, because there was no room; a lease lapses
-	Lapsed     uint64 // grants that were not found until they had lapsed
+	Lapsed     uint64 // grants that were not found before they lapsed
 }
 
 // Stats returns what the Undoer is doing and has done.
