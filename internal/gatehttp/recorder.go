@@ -99,15 +99,20 @@ func (rec *Recorder) alone(err error) bool {
 
 // full reports whether further bytes of the body change nothing but its length.
 func (rec *Recorder) full() bool {
-	return (rec.head || int64(len(rec.body)) >= rec.capture) && (!rec.sniffing || len(rec.start) == sniffLength)
+	return (rec.noBody() || int64(len(rec.body)) >= rec.capture) && (!rec.sniffing || len(rec.start) == sniffLength)
 }
 
-// skipped notes n bytes of a body for which [Recorder.full] was true already.
-func (rec *Recorder) skipped(n int64) {
-	if !rec.head && gate.BodyAllowed(rec.status) {
+// skipped notes a copy of n bytes that ended with err, of a body for which [Recorder.full]
+// was true already.
+func (rec *Recorder) skipped(n int64, err error) {
+	if !rec.noBody() {
 		rec.length += n
+		rec.cut = rec.cut || err != nil
 	}
 }
+
+// noBody reports whether the client gets no body, whatever the handler writes.
+func (rec *Recorder) noBody() bool { return rec.head || !gate.BodyAllowed(rec.status) }
 
 // Flushed notes that the response was pushed to the client as far as it is there.
 func (rec *Recorder) Flushed() {
@@ -129,7 +134,7 @@ func (rec *Recorder) Reply() *gate.Reply {
 		Status:  rec.status,
 		Header:  Fields(rec.header),
 		Body:    rec.body,
-		Partial: rec.cut || rec.length > rec.capture || rec.short(),
+		Partial: rec.cut || rec.length > rec.capture || rec.misdeclared(),
 		Refused: rec.refused,
 	}
 }
@@ -142,13 +147,13 @@ func (rec *Recorder) guessType() {
 	rec.sniffing = false
 }
 
-// short reports whether the handler wrote less than it declared. The server then breaks
-// the connection off.
-func (rec *Recorder) short() bool {
+// misdeclared reports whether the handler wrote less or more than it declared. The client
+// then gets less than was written, or the server breaks the connection off.
+func (rec *Recorder) misdeclared() bool {
 	length := rec.header.Get("Content-Length")
 	if length == "" { // ParseInt would allocate an error
 		return false
 	}
 	declared, err := strconv.ParseInt(length, 10, 64)
-	return err == nil && !rec.head && gate.BodyAllowed(rec.status) && rec.length < declared
+	return err == nil && !rec.noBody() && rec.length != declared
 }

@@ -163,8 +163,14 @@ func (f failing) Write(p []byte) (int, error) { return min(1, len(p)), f.err }
 
 func (f failing) ReadFrom(src io.Reader) (int64, error) {
 	n, _ := src.Read(make([]byte, 2))
+	if f.err == errUnsent {
+		return 0, f.err
+	}
 	return int64(min(1, n)), f.err
 }
+
+// errUnsent is that of a writer which does not say how much it has read.
+var errUnsent = errors.New("broken pipe")
 
 // TestClientGone: if a response is to be captured whole, its handler does not notice that
 // the client is gone, and Leave sees all of it. Otherwise, or if the error is the
@@ -201,6 +207,17 @@ func TestClientGone(t *testing.T) {
 			w.(http.Flusher).Flush()
 			return write(w, parts...)
 		}, "unseen", 2, true},
+		"copied in parts, the first of which fills the capture": {3, errUnsent, func(w http.ResponseWriter, parts ...string) (n int64, err error) {
+			w.Header().Set("Content-Type", "text/plain")
+			for _, part := range parts {
+				var copied int64
+				if copied, err = read(w, part); err != nil {
+					return n, err
+				}
+				n += copied
+			}
+			return n, nil
+		}, "uns", 3, true},
 		"a source that breaks": {6, pipe, func(w http.ResponseWriter, _ ...string) (int64, error) {
 			src := io.MultiReader(strings.NewReader("uns"), iotest.ErrReader(broken))
 			return w.(io.ReaderFrom).ReadFrom(src)
@@ -220,6 +237,23 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
+// TestNothingIsReadForNoBody: the error of the writer ends a copy to a response that has no
+// body, as without a recorder.
+func TestNothingIsReadForNoBody(t *testing.T) {
+	t.Parallel()
+	w := failing{httptest.NewRecorder(), http.ErrBodyNotAllowed}
+	rec := gatehttp.NewRecorder(w.Header(), "GET", 100)
+	wrapped := rec.Wrap(w)
+	wrapped.WriteHeader(204)
+	src := strings.NewReader("unread")
+	if n, err := wrapped.(io.ReaderFrom).ReadFrom(src); n != 1 || err != http.ErrBodyNotAllowed || src.Len() != 4 {
+		t.Errorf("got %d copied, %v, and %d bytes left, want 1, %v and the 4 that the writer does not read", n, err, src.Len(), http.ErrBodyNotAllowed)
+	}
+	if got := rec.Reply(); got.Partial || len(got.Body) > 0 {
+		t.Errorf("Leave saw %q, Partial %t, want a whole response without a body", got.Body, got.Partial)
+	}
+}
+
 func TestPartial(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -235,6 +269,14 @@ func TestPartial(t *testing.T) {
 		"less than declared": {"GET", "half", true, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "8")
 			_, _ = io.WriteString(w, "half")
+		}},
+		"more than declared": {"GET", "more than", true, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "4")
+			_, _ = io.WriteString(w, "more than") // net/http notices, but not if it copies
+		}},
+		"as declared": {"GET", "as declared", false, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "11")
+			_, _ = io.WriteString(w, "as declared")
 		}},
 		"as declared, for HEAD": {"HEAD", "", false, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "8")

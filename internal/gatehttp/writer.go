@@ -59,7 +59,7 @@ func (rec *Recorder) readFrom(next httpsnoop.ReadFromFunc, src io.Reader) (int64
 	}
 	// src is passed on as it is: so a file can go to the socket without a copy.
 	n, err := next(src)
-	rec.skipped(n)
+	rec.skipped(n, err)
 	return n, err
 }
 
