@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -19,7 +20,23 @@ func (a *app) reach(ctx context.Context, client redis.UniversalClient, address s
 	if err == nil || isReply(err) && (isBusy(err) || strings.Contains(strings.ToLower(err.Error()), "echo")) {
 		return nil
 	}
+	if timeout := net.Error(nil); replyIn(err) == "" && (!errors.As(err, &timeout) || !timeout.Timeout()) {
+		if why := a.diagnosed(ctx, client); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+	}
 	return unreachable(address, err)
+}
+
+// diagnosed is what a server says before it hangs up, or nil.
+func (a *app) diagnosed(ctx context.Context, client redis.UniversalClient) error {
+	st, err := a.open(client)
+	if err != nil {
+		return nil
+	}
+	within, cancel := a.within(ctx)
+	defer cancel()
+	return st.Diagnose(within)
 }
 
 // isReply says whether an error is a server's reply. The reply of a sentinel is wrapped, and does not count.
@@ -42,10 +59,11 @@ func replyIn(err error) string {
 	return ""
 }
 
-// notReached has the replies with which a server or a sentinel refuses a client, and the remedy for each.
+// notReached has what a server or a sentinel says if it refuses a client, and the remedy for each.
 var notReached = []struct{ has, remedy string }{
 	{"WRONGPASS", "check the user and the password of the URL, or --user and REDISCLI_AUTH"},
 	{"NOAUTH", "give a password in the URL, or by REDISCLI_AUTH"},
+	{"DENIED", "or run neap on the host of the server"},
 	{"DB index is out of range", "change the number of the database in the URL"},
 	{"SELECT is not allowed", "leave out the number of the database in the URL: a cluster has only 0"},
 	{"'select'", "leave out the number of the database in the URL, or give this user +select"},
@@ -58,13 +76,13 @@ var notReached = []struct{ has, remedy string }{
 // unreachable is the error if no command reached a server.
 func unreachable(address string, err error) error {
 	remedy := "check that a Redis listens at this address, and with TLS only if the URL is of rediss://; --timeout is how long neap waits"
-	if text := replyIn(err); text != "" {
+	if replyIn(err) != "" {
 		remedy = "the server replies, but not as it must for this URL"
-		for _, known := range notReached {
-			if strings.Contains(text, known.has) {
-				remedy = known.remedy
-				break
-			}
+	}
+	for _, known := range notReached {
+		if strings.Contains(err.Error(), known.has) {
+			remedy = known.remedy
+			break
 		}
 	}
 	return fmt.Errorf("%s: %w; %s", address, err, remedy)

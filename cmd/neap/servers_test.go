@@ -148,3 +148,18 @@ func TestDoctorWithoutAnAnswer(t *testing.T) {
 	neap(t, "doctor").wants(t, exitUsage, "REDIS_URL")
 	neap(t, "doctor", "--keys", "0", srv.AdminURL()).wants(t, exitUsage, "--keys is 0")
 }
+
+// TestAServerInProtectedMode says so before it hangs up, which is all that go-redis reports.
+func TestAServerInProtectedMode(t *testing.T) {
+	t.Parallel()
+	server, end, err := redistest.Start("--protected-mode", "yes", "--bind", "*")
+	must(t, err)
+	t.Cleanup(func() { _ = end() })
+	address := redistest.FromOutside(server)
+	if address == "" {
+		t.Skip("this host has no address but those of itself")
+	}
+	for _, command := range [][]string{{"doctor"}, {"top"}, {"peek", "api", "user"}} {
+		neap(t, append(command, "--url", "redis://"+address)...).wants(t, exitAway, address, "DENIED", "protected mode", "run neap on the host of the server")
+	}
+}

@@ -110,7 +110,7 @@ func TestAServerThatHangsUpSaysWhy(t *testing.T) {
 		address func(server string) string
 		want    string
 	}{
-		"protected mode":   {[]string{"--protected-mode", "yes", "--bind", "*"}, fromOutside, "DENIED"},
+		"protected mode":   {[]string{"--protected-mode", "yes", "--bind", "*"}, redistest.FromOutside, "DENIED"},
 		"too many clients": {[]string{"--maxclients", "1"}, func(server string) string { return server }, "no room for another client"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,18 +139,6 @@ func TestAServerThatHangsUpSaysWhy(t *testing.T) {
 			}
 		})
 	}
-}
-
-// fromOutside returns an address of the server that is not one of the loopback, or "".
-func fromOutside(server string) string {
-	_, port, _ := net.SplitHostPort(server)
-	all, _ := net.InterfaceAddrs()
-	for _, one := range all {
-		if ip, is := one.(*net.IPNet); is && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
-			return net.JoinHostPort(ip.IP.String(), port)
-		}
-	}
-	return ""
 }
 
 // TestCausesNameTheReason: the error of a call during an outage says why, and so does the
