@@ -113,7 +113,7 @@ var nethttpBugs = []source{
 		{"Leave sees fields that were set too late to be sent",
 			"rec.header = rec.live.Clone()", "rec.header = rec.live"},
 		{"a body longer than Capture is marked as whole",
-			"rec.cut || rec.length > rec.capture || rec.short()", "rec.cut || rec.short()"},
+			"rec.cut || rec.length > rec.capture || rec.misdeclared()", "rec.cut || rec.misdeclared()"},
 		{"Leave does not see the Content-Type that net/http guesses",
 			`rec.header.Set("Content-Type", http.DetectContentType(rec.start))`, ""},
 		{"a client that goes away during the answer does not get the answer later",
