@@ -201,7 +201,9 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 	all := attempts(t, st, prefix)
 	redistest.Await(t, 20*time.Second, "a first call", func() bool { return all[0].ask(t.Context(), "first") == nil })
 	const callers = 64
-	calls := redistest.Ops(250_000)
+	// Of more calls, some runs took half an hour: while connections are cut early, what is in
+	// doubt takes most of them.
+	calls := min(redistest.Ops(250_000), 100_000)
 	if calls < 100_000 { // of make test, where other packages have the processors too
 		calls /= 4
 	}
