@@ -43,7 +43,7 @@ type Run struct {
 //
 // The fingerprint tells apart requests that have the same key and are not the same. It
 // has up to 128 printable ASCII characters without spaces. "" means none: it matches
-// every record, and a record without a fingerprint matches every request.
+// records without one, and a record without one matches every request.
 //
 // Any key but the empty one will do. Redis stores a long or unusual key as its hash.
 //
