@@ -35,11 +35,11 @@ func (s *serverClocks) note(address string, seen *serverClock) {
 type moment struct{ soonest, latest int64 }
 
 // in reports whether a request was in the window that ends at end. The request was made
-// at this moment, and its window then had rest milliseconds left. The ends of
-// two windows are at least a length apart, so the nearest end is the right one. After a
-// failover it may be an end of another clock, and off by less than mostOff. If the moment may lie in two windows,
-// in reports false. Before Redis 7.2 the clock moves within a script, so rest may be a
-// millisecond too small.
+// at this moment, and its window then had rest milliseconds left. The ends of two windows
+// are at least a length apart, so the nearest end is the right one. After a failover it may
+// be an end of another clock, and off by less than mostOff. If the moment may lie in two
+// windows, in reports false. Before Redis 7.2 the clock moves within a script, so rest may
+// be a millisecond too small.
 func (m moment) in(end, rest, length int64) bool {
 	first, last := m.soonest/1000+rest-1, m.latest/1000+rest
 	off := min(length-(last-first), 2*mostOff) // twice the time by which the other clock may be off
