@@ -17,7 +17,7 @@ func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	s, p := &shop{}, callback.Alipay()
-	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{Budget: 300 * time.Millisecond})
+	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{Budget: 2 * time.Second})
 	if err := g.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -100,13 +100,13 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 		rdb := &absent{Client: client}
 		rdb.gone.Store(true)
-		c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 250 * time.Millisecond}))(t)
+		c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second}))(t)
 		s := holds(t, c, "s")
 		if !s.Degraded {
 			t.Fatalf("a try while Redis is away: got %+v, want it degraded", s.Decision)
 		}
 		rdb.gone.Store(false)
-		redistest.Await(t, 6*time.Second, "Redis to count it, before a third of a lease has passed", func() bool {
+		redistest.Await(t, 9*time.Second, "Redis to count it, before a third of a lease has passed", func() bool {
 			n, err := c.InFlight(t.Context(), "s")
 			return err == nil && n == 1
 		})
