@@ -20,16 +20,32 @@ type stream struct {
 func (e *end) ofStream(response *fasthttp.Response) io.Reader {
 	present := response.BodyStream()
 	s := watched(&stream{Reader: present, end: e}, e)
-	switch is := present.(type) {
-	case *io.LimitedReader: // fasthttp would take its length
+	if is, limited := present.(*io.LimitedReader); limited { // fasthttp would take its length
 		if n := int(is.N); n >= 0 && int64(n) == is.N && response.Header.ContentLength() < 0 {
 			response.Header.SetContentLength(n)
 		}
-	case io.WriterTo: // a file
-		return &streamTo{s, is}
-	case io.Closer:
-	case closerWithError: // the answer to a request that a client of fasthttp has sent
-		return &streamWithError{s, is}
+	}
+	to, writes := present.(io.WriterTo) // a file
+	_, closes := present.(io.Closer)
+	told, isTold := present.(closerWithError) // the answer to a request that a client of fasthttp has sent
+	isTold = isTold && !closes
+	switch {
+	case writes && isTold:
+		return struct {
+			io.Reader
+			io.WriterTo
+			closerWithError
+		}{s, writerTo{s, to}, withError{s, told}}
+	case isTold:
+		return struct {
+			io.Reader
+			closerWithError
+		}{s, withError{s, told}}
+	case writes:
+		return struct {
+			io.ReadCloser
+			io.WriterTo
+		}{s, writerTo{s, to}}
 	}
 	return s
 }
@@ -48,29 +64,26 @@ func (s *stream) Read(p []byte) (n int, err error) {
 
 // Close closes the stream that the handler has set.
 func (s *stream) Close() (err error) {
-	switch c := s.Reader.(type) {
-	case io.Closer:
+	if c, is := s.Reader.(io.Closer); is {
 		err = c.Close()
-	case closerWithError:
-		err = c.CloseWithError(nil)
 	}
 	return errors.Join(err, s.end.reach(s.broken))
 }
 
-// streamTo is a stream that can write itself, such as a file, which the system can send.
-type streamTo struct {
-	*stream
-	to io.WriterTo
+// writerTo is a stream that can write itself, such as a file, which the system can send.
+type writerTo struct {
+	stream *stream
+	to     io.WriterTo
 }
 
 // WriteTo cannot tell a stream that cannot be read from a client that has gone away. It
-// leaves both to Close.
-func (s *streamTo) WriteTo(w io.Writer) (n int64, err error) {
-	s.broken = true
-	n, err = s.to.WriteTo(w)
-	s.broken = false
+// leaves both to the end of the stream.
+func (w writerTo) WriteTo(to io.Writer) (n int64, err error) {
+	w.stream.broken = true
+	n, err = w.to.WriteTo(to)
+	w.stream.broken = false
 	if err == nil {
-		err = s.end.reach(false)
+		err = w.stream.end.reach(false)
 	}
 	return n, err
 }
@@ -78,14 +91,13 @@ func (s *streamTo) WriteTo(w io.Writer) (n int64, err error) {
 // closerWithError is fasthttp's ReadCloserWithError, which v1.51 does not have.
 type closerWithError interface{ CloseWithError(err error) error }
 
-// streamWithError is a stream that is closed in no other way.
-type streamWithError struct {
+// withError is a stream that is closed in no other way. It must be told of an error: a
+// client of fasthttp would use a connection again that has the rest of an answer.
+type withError struct {
 	stream *stream
 	closer closerWithError
 }
 
-func (s *streamWithError) Read(p []byte) (int, error) { return s.stream.Read(p) }
-
-func (s *streamWithError) CloseWithError(err error) error {
-	return errors.Join(s.closer.CloseWithError(err), s.stream.end.reach(s.stream.broken))
+func (w withError) CloseWithError(err error) error {
+	return errors.Join(w.closer.CloseWithError(err), w.stream.end.reach(w.stream.broken))
 }

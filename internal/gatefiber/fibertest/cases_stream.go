@@ -232,6 +232,9 @@ func streamBrokenOff(t *testing.T, d Driver) {
 			l.none()
 			_ = conn.Close()
 			l.partly(200)
+			if strings.HasSuffix(name, "CloseWithError") && s.cause() == nil {
+				t.Error("the stream was closed without an error, want it told that the rest was not read")
+			}
 		})
 	}
 	for name, change := range map[string]func(s *source){

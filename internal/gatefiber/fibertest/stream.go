@@ -27,11 +27,12 @@ type source struct {
 	more    chan struct{}
 	goOn    func() // closes more, once
 
-	mu      sync.Mutex
-	reads   int
-	over    bool
-	closed  int
-	wroteTo bool
+	mu        sync.Mutex
+	reads     int
+	over      bool
+	closed    int
+	wroteTo   bool
+	closedFor error // what CloseWithError was told
 }
 
 func newSource() *source {
@@ -93,11 +94,18 @@ func (s *source) state() (over bool, closed int) {
 	return s.over, s.closed
 }
 
+// cause is the error for which the source was closed.
+func (s *source) cause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closedFor
+}
+
 // used says how fasthttp has used the source.
 func (s *source) used() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf(" closed %d times, written to %t", s.closed, s.wroteTo)
+	return fmt.Sprintf(" closed %d times for %v, written to %t", s.closed, s.closedFor, s.wroteTo)
 }
 
 // leaving is a gate. It keeps what its Leave was called with, and what was true then.
@@ -190,7 +198,12 @@ type closingWithError struct{ s *source }
 
 func (c closingWithError) Read(p []byte) (int, error) { return c.s.Read(p) }
 
-func (c closingWithError) CloseWithError(error) error { return c.s.Close() }
+func (c closingWithError) CloseWithError(err error) error {
+	c.s.mu.Lock()
+	c.s.closedFor = err
+	c.s.mu.Unlock()
+	return c.s.Close()
+}
 
 // longFile is a file that fits into no buffers of a connection.
 func longFile(t testing.TB) (path, content string) {
