@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
@@ -18,7 +19,7 @@ func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin := srv.Admin(t)
-	g := guard(t, srv.Client(t), srv.Prefix(t), &idempotency.Options{Keys: []idempotency.Key{newer}})
+	g := guard(t, srv.Client(t), srv.Prefix(t), &idempotency.Options{Keys: []idempotency.Key{newer}, Lease: time.Hour}) // nothing is renewed
 	if err := g.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
