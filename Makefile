@@ -124,7 +124,7 @@ fuzz: redis ## fuzz each target for FUZZTIME (20s)
 
 .PHONY: servers
 servers: ## run the tests of the core on each Redis and Valkey that Debian has; SERVERS=valkey-9.1 for some of them
-	scripts/servers.sh $(SERVERS)
+	TESTFLAGS='$(filter-out -race,$(TESTFLAGS))' scripts/servers.sh $(SERVERS)
 
 .PHONY: redis
 redis:

@@ -162,7 +162,7 @@ for want in $wanted; do
 		red="$red $1"
 	elif [ -n "${FETCH_ONLY:-}" ]; then
 		echo "REDIS_SERVER=$dir/$3-server"
-	elif CI=true REDIS_SERVER="$dir/$3-server" go test -count=1 -timeout 30m $packages; then
+	elif CI=true REDIS_SERVER="$dir/$3-server" go test ${TESTFLAGS:-} -count=1 -timeout 30m $packages; then
 		green="$green $1"
 	else
 		red="$red $1"
