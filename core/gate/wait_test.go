@@ -108,7 +108,7 @@ func TestWaitsForASettlement(t *testing.T) {
 			comes  time.Duration
 			status int
 			after  time.Duration
-		}{{0, 0, 0}, {0, 0, 1500}, {0, 429, 2000}, {2500, 0, 500}, {5000, 429, 0}, {5000, 429, 0}} {
+		}{{0, 0, 0}, {0, 0, 1500}, {0, 429, 2000}, {2500, 0, 500}, {5000, 429, 0}, {5001, 429, 0}} { // of two at once, one would wait for the other
 			all.Go(func() {
 				time.Sleep(want.comes * time.Millisecond)
 				began := time.Now()

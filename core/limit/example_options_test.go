@@ -17,7 +17,7 @@ func ExamplePrepaid() {
 	rdb := redistest.Embedded() // stands for your go-redis client
 	limiter, err := limit.New(rdb, "api", []limit.Policy{
 		limit.FixedWindow{Name: "hourly", Limit: 10_000, Window: time.Hour},
-	}, &limit.Options{Prepaid: limit.Prepaid{Most: 100}})
+	}, &limit.Options{Budget: time.Second, Prepaid: limit.Prepaid{Most: 100}})
 	if err != nil {
 		log.Fatal(err)
 	}
