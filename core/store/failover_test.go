@@ -103,16 +103,16 @@ type failover struct {
 func newFailover(t *testing.T, st *store.Store, has func(subject string) bool) *failover {
 	t.Helper()
 	f := &failover{subjects: make(chan string, 300)}
-	var errs [6]error
+	var errs [5]error
 	f.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 	f.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed})
 	f.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: time.Minute})
 	f.guard, errs[3] = idempotency.New(st, "n", nil)
 	f.stock, errs[4] = stock.New(st, "n", nil)
-	errs[5] = f.limit.Warm(t.Context())
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
+	redistest.Await(t, 30*time.Second, "the servers, which have just begun", func() bool { return f.limit.Warm(t.Context()) == nil })
 	for i := range cap(f.subjects) {
 		if subject := fmt.Sprint("s", i); has(subject) {
 			f.subjects <- subject
