@@ -145,7 +145,7 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 	for i, key := range c.keys {
 		if i == 0 && by != nil {
 			c.key = key
-			line = append(line, &c.key) // a pointer takes no memory of its own
+			line = append(line, (*word)(&c.key))
 			continue
 		}
 		line = append(line, key)

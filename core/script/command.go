@@ -61,14 +61,14 @@ func (c *command) Written() bool { return c.state.Load() == written }
 
 func (c *command) Size() int {
 	n := 0
-	for _, word := range c.Args() {
-		switch word := word.(type) {
+	for _, arg := range c.Args() {
+		switch w := arg.(type) {
 		case string:
-			n += len(word)
-		case *string:
-			n += len(*word)
+			n += len(w)
+		case *word:
+			n += len(*w)
 		case *text:
-			n += len(word.bytes())
+			n += len(w.bytes())
 		default:
 			n += 8 // a number
 		}
@@ -77,11 +77,11 @@ func (c *command) Size() int {
 }
 
 func (c *command) Key() string {
-	word := c.Args()[3]
-	if key, is := word.(*string); is {
-		return *key
+	arg := c.Args()[3]
+	if key, is := arg.(*word); is {
+		return string(*key)
 	}
-	return word.(string)
+	return arg.(string)
 }
 
 func (c *command) Due() time.Time {

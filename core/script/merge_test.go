@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func mergeables(t *testing.T, n int, key string, common ...any) (all []Command) 
 	for range n {
 		c := new(command)
 		c.text = text{of: c, script: s}
-		c.Cmd = *redis.NewCmd(t.Context(), append([]any{"evalsha", &c.text, count(1), &key, "1"}, common...)...)
+		c.Cmd = *redis.NewCmd(t.Context(), append([]any{"evalsha", &c.text, count(1), (*word)(&key), "1"}, common...)...)
 		all = append(all, c)
 	}
 	return all
@@ -61,6 +62,19 @@ func TestSizeCountsTheKey(t *testing.T) {
 	}
 }
 
+// TestAKeyPrintsAsAKey in traces, which print the words of a command, in whatever way it is
+// sent.
+func TestAKeyPrintsAsAKey(t *testing.T) {
+	t.Parallel()
+	all := mergeables(t, 2, "k", "7")
+	var m Merger
+	for name, cmd := range map[string]redis.Cmder{"in a batch": all[0].(*command), "merged": m.Merge(t.Context(), all, 16)[0].(*merged)} {
+		if words := fmt.Sprintln(cmd.Args()...); !strings.Contains(words, " 1 k ") || !strings.Contains(cmd.String(), " 1 k ") {
+			t.Errorf("%s: got %q and %q, want the key k in both", name, words, cmd.String())
+		}
+	}
+}
+
 // TestAMergedCallHoldsNoCall: the memory of its calls is reused while a hook may still
 // refer to the merged call.
 func TestAMergedCallHoldsNoCall(t *testing.T) {
@@ -72,9 +86,9 @@ func TestAMergedCallHoldsNoCall(t *testing.T) {
 	m.Deliver(t.Context(), 16)
 	for _, c := range all {
 		words := c.(*command).Args()
-		*words[3].(*string), words[5] = "other", "8"
+		*words[3].(*word), words[5] = "other", "8"
 	}
-	if key := *one.Args()[3].(*string); key != "k" || one.args[0] != "7" {
+	if key := *one.Args()[3].(*word); key != "k" || one.args[0] != "7" {
 		t.Errorf("a merged call whose calls were used again: got the key %q and the arguments %v, want k and 7", key, one.args)
 	}
 	if r := one.runs[0]; r.first != nil || r.last != nil {

@@ -62,7 +62,7 @@ func (m *merged) words(name string) []any {
 	words := make([]any, 0, 4+by.Numbers+3*len(m.runs))
 	words = append(words, name, &m.text, count(len(m.runs)))
 	for i := range m.runs {
-		words = append(words, &m.runs[i].key) // not the call's own key: that memory may be used again
+		words = append(words, (*word)(&m.runs[i].key)) // not the call's own key: that memory may be used again
 	}
 	words = append(words, by.Kind)
 	words = append(words, m.args...)

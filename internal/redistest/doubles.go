@@ -18,8 +18,6 @@ func Write(cmd redis.Cmder) []any {
 	words := slices.Clone(cmd.Args())
 	for i := range words {
 		switch word := cmd.Args()[i].(type) { // a merged command may change what follows
-		case *string:
-			words[i] = *word
 		case encoding.BinaryMarshaler:
 			text, _ := word.MarshalBinary()
 			words[i] = string(text)
