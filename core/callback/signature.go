@@ -20,13 +20,6 @@ import (
 // Stripe's have it for the age, and accept any time ahead.
 const tolerance = 5 * time.Minute
 
-const (
-	secretPrefix = "whsec_" // in secrets of Stripe and of Standard Webhooks
-	// minStandardSecret is the smallest number of bytes that the Standard Webhooks
-	// specification allows.
-	minStandardSecret = 24
-)
-
 var errSignature = errors.New("no signature fits")
 
 // VerifyStripe returns a Verify that proves the header field Stripe-Signature by one of
@@ -34,9 +27,10 @@ var errSignature = errors.New("no signature fits")
 // is refused if it is more than 5 minutes old, or more than 5 minutes ahead of this clock
 // (https://docs.stripe.com/webhooks#verify-manually).
 //
-// VerifyStripe returns an error if there is no secret, or if one is empty.
+// VerifyStripe returns an error if there is no secret, if one has white space around it, or
+// if one does not begin with whsec_, such as an API key.
 func VerifyStripe(secrets ...string) (Verify, error) {
-	if err := checkSecrets("VerifyStripe", secrets); err != nil {
+	if err := stripeSecrets.check("VerifyStripe", secrets); err != nil {
 		return nil, err
 	}
 	return func(_ context.Context, d *Delivery) ([]byte, error) {
@@ -72,9 +66,10 @@ func VerifyStripe(secrets ...string) (Verify, error) {
 // event's name in X-GitHub-Event nor the X-GitHub-Delivery
 // (https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries).
 //
-// VerifyGitHub returns an error if there is no secret, or if one is empty.
+// VerifyGitHub returns an error if there is no secret, if one is empty or has white space
+// around it, or if one is an access token or a private key of GitHub's.
 func VerifyGitHub(secrets ...string) (Verify, error) {
-	if err := checkSecrets("VerifyGitHub", secrets); err != nil {
+	if err := gitHubSecrets.check("VerifyGitHub", secrets); err != nil {
 		return nil, err
 	}
 	return func(_ context.Context, d *Delivery) ([]byte, error) {
@@ -99,10 +94,11 @@ func VerifyGitHub(secrets ...string) (Verify, error) {
 // refused too. The three are signed with full stops between them, so one signature would
 // otherwise prove many events.
 //
-// VerifyStandardWebhooks returns an error if there is no secret, or if one is empty, no
-// base64, or shorter than the specification's 24 bytes.
+// VerifyStandardWebhooks returns an error if there is no secret, if one is empty or has
+// white space around it, if one is a key of the asymmetric scheme, no base64, or shorter
+// than the specification's 24 bytes.
 func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
-	if err := checkSecrets("VerifyStandardWebhooks", secrets); err != nil {
+	if err := standardSecrets.check("VerifyStandardWebhooks", secrets); err != nil {
 		return nil, err
 	}
 	keys := make([]*standardwebhooks.Webhook, len(secrets))
@@ -138,18 +134,6 @@ func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
 		}
 		return nil, err
 	}, nil
-}
-
-func checkSecrets(constructor string, secrets []string) error {
-	if len(secrets) == 0 {
-		return fmt.Errorf("callback.%s: no secrets; pass the endpoint's", constructor)
-	}
-	for i, secret := range secrets {
-		if strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(secret), secretPrefix)) == "" {
-			return fmt.Errorf("callback.%s: secret %d is empty: anybody could sign with it", constructor, i)
-		}
-	}
-	return nil
 }
 
 func single(d *Delivery, name string) (string, error) {

@@ -190,6 +190,30 @@ func TestSecretsAreRequired(t *testing.T) {
 			}
 		}
 	}
+	const standard = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	for _, c := range []struct {
+		make         func(...string) (callback.Verify, error)
+		secret, want string
+	}{
+		{callback.VerifyStripe, "sk_live_51Hx", "does not begin with whsec_"},
+		{callback.VerifyStripe, "rk_test_51Hx", "does not begin with whsec_"},
+		{callback.VerifyStripe, "we_1Nx", "does not begin with whsec_"},
+		{callback.VerifyStripe, "whsec_x\n", "white space around it"},
+		{callback.VerifyStripe, " whsec_x", "white space around it"},
+		{callback.VerifyGitHub, "ghp_x", "begins with ghp_"},
+		{callback.VerifyGitHub, "github_pat_x", "begins with github_pat_"},
+		{callback.VerifyGitHub, "-----BEGIN RSA PRIVATE KEY-----\nx", "begins with -----BEGIN"},
+		{callback.VerifyGitHub, "x\r\n", "white space around it"},
+		{callback.VerifyStandardWebhooks, standard + "\n", "white space around it"},
+		{callback.VerifyStandardWebhooks, "whpk_" + standard, "begins with whpk_"},
+		{callback.VerifyStandardWebhooks, "whsk_" + standard, "begins with whsk_"},
+		{callback.VerifyStandardWebhooks, "sk_live_51Hx", "is no base64"},
+	} {
+		_, err := c.make(standard, c.secret)
+		if err == nil || !strings.Contains(err.Error(), "secret 1 "+c.want) && !strings.Contains(err.Error(), "secret 1 has "+c.want) || strings.Contains(err.Error(), "51Hx") {
+			t.Errorf("%q: got %v, want it to say of secret 1 that it %s, without the secret", c.secret, err, c.want)
+		}
+	}
 	if _, err := callback.VerifyStandardWebhooks("whsec_?"); err == nil || strings.Contains(err.Error(), "?") {
 		t.Errorf("got %v, want an error without the secret", err)
 	}

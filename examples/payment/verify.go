@@ -17,7 +17,7 @@ const (
 	stripeSecret   = "whsec_stripe"
 	githubSecret   = "github"
 	standardSecret = "whsec_c3RhbmRhcmQtd2ViaG9va3Mtc2VjcmV0"
-	sdkSecret      = "stands in for a provider's key pair"
+	sdkSecret      = "whsec_stands in for a provider's key pair" // VerifyStripe stands in for an SDK
 	wechatKey      = "a key of AES-256 has 32 bytes..."
 )
 
