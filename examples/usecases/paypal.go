@@ -43,8 +43,9 @@ func PayPalVerify(webhookID string, certs *PayPalCerts) callback.Verify {
 }
 
 // PayPalLookup believes what PayPal's API says of the event, and of the delivery
-// only its id. api adds your access token to what it sends, and has a Timeout of
-// two seconds or so; base is https://api-m.paypal.com, or the sandbox's.
+// only its id. An event that the API does not know yet is not verified yet. api adds your
+// access token to what it sends, and has a Timeout of two seconds or so; base is
+// https://api-m.paypal.com, or the sandbox's.
 func PayPalLookup(verify callback.Verify, api *http.Client, base string) callback.Verify {
 	return func(ctx context.Context, d *callback.Delivery) ([]byte, error) {
 		body, err := verify(ctx, d)
@@ -58,6 +59,9 @@ func PayPalLookup(verify callback.Verify, api *http.Client, base string) callbac
 			return nil, err
 		}
 		event, err := get(ctx, api, base+"/v1/notifications/webhooks-events/"+url.PathEscape(sent.ID))
+		if errors.Is(err, errAbsent) {
+			return nil, fmt.Errorf("%w: %w", callback.ErrCannotVerify, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +176,9 @@ func (c *PayPalCerts) believe(text []byte) (*x509.Certificate, error) {
 	return leaf, err
 }
 
-// get is what PayPal has at a link. A 404 says no, and any other failure nothing.
+var errAbsent = errors.New("PayPal has no such thing")
+
+// get is what PayPal has at a link. A 404 is errAbsent; any other failure says nothing.
 func get(ctx context.Context, client *http.Client, link string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
 	if err != nil {
@@ -186,7 +192,7 @@ func get(ctx context.Context, client *http.Client, link string) ([]byte, error) 
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return nil, errors.New("PayPal has no such thing")
+		return nil, errAbsent
 	default:
 		return nil, fmt.Errorf("%w: PayPal answers %d", callback.ErrCannotVerify, response.StatusCode)
 	}

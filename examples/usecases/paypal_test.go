@@ -369,7 +369,9 @@ func TestPayPalSignsACRC(t *testing.T) {
 		return says(200, `{"events":[]}`), nil // it is the list
 	}}
 	look := PayPalLookup(verify, &http.Client{Transport: api}, "https://api.example")
-	refused(t, look, forged)
+	if _, err := look(t.Context(), forged); !errors.Is(err, callback.ErrCannotVerify) {
+		t.Errorf("an event that the API does not know: got %v, want %v", err, callback.ErrCannotVerify)
+	}
 	if payload, err := look(t.Context(), p.sends(t, payPalEvent)); err != nil || string(payload) != known {
 		t.Errorf("got %s, %v, want %s", payload, err, known)
 	}
