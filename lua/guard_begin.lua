@@ -22,8 +22,8 @@
 -- ARGV[2]  fingerprint, or a dash
 -- ARGV[3]  terms, separated by spaces; a replay does not need them: lease, in
 --          milliseconds; keep, in milliseconds: how long the record outlives this
---          call; and what to do with a run whose lease has ended or that is in doubt:
---          retry, reject or reconcile
+--          call; what to do with a run whose lease has ended or that is in doubt:
+--          retry, reject or reconcile; and "any" if every record matches
 -- returns  the record: if it is pending or asking, this owner is to run it; otherwise
 --          it is not. Or a number: the milliseconds until the lease of the owner that
 --          runs it ends; or 0: the fingerprint is another
@@ -42,7 +42,7 @@ if record and sub(record, 1, 5) == 'done ' then -- a replay, without what the ot
 end
 
 local line = '^(%l+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+)\n'
-local lease, keep, policy = string.match(terms, '^(%d+) (%d+) (%l+)$')
+local lease, keep, policy, any = string.match(terms, '^(%d+) (%d+) (%l+)( ?%l*)$')
 lease, keep = lease + 0, keep + 0
 local fence, attempt, becomes = 0, 0, 'pending'
 local now, micros
@@ -75,7 +75,7 @@ if record then
   if call('PTTL', key) < 0 then
     call('PEXPIRE', key, keep)
   end
-  if what ~= '-' and what ~= print then
+  if any == '' and what ~= '-' and what ~= print then
     return 0
   end
   if running then

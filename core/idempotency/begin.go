@@ -55,9 +55,23 @@ type Run struct {
 //
 // Begin costs one round trip, and the time that Options.Reconcile takes if it is asked.
 func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (Run, error) {
+	return g.ask(ctx, key, fingerprint, false)
+}
+
+// BeginAny is [Guard.Begin] for a caller that got [ErrMismatch] and still has to know what
+// became of the work. Every record matches. The record of a claim has the fingerprint of
+// this call from then on.
+func (g *Guard) BeginAny(ctx context.Context, key, fingerprint string) (Run, error) {
+	return g.ask(ctx, key, fingerprint, true)
+}
+
+func (g *Guard) ask(ctx context.Context, key, fingerprint string, every bool) (Run, error) {
 	q, err := g.question(key, fingerprint)
 	if err != nil {
 		return Run{}, err
+	}
+	if every {
+		q.terms = g.every
 	}
 	r, err := g.begin(ctx, &q)
 	return g.finish(ctx, &q, r, err)
@@ -68,6 +82,7 @@ type question struct {
 	key    string // the caller's name for it
 	record string // the name in Redis
 	print  string
+	terms  any // begins or every
 	owner  string
 	began  time.Time
 	doubt  ask.Doubt
@@ -83,7 +98,7 @@ func (g *Guard) question(key, fingerprint string) (question, error) {
 	case !isWord(fingerprint):
 		return question{}, ErrFingerprint
 	}
-	return question{key: key, record: record, print: fingerprint, owner: token.New(), began: time.Now()}, nil
+	return question{key: key, record: record, print: fingerprint, terms: g.begins, owner: token.New(), began: time.Now()}, nil
 }
 
 func isWord(s string) bool {
@@ -97,7 +112,7 @@ func isWord(s string) bool {
 
 // begin may be called again with the same question.
 func (g *Guard) begin(ctx context.Context, q *question) (Run, error) {
-	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record, q.owner, q.print, g.begins)
+	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record, q.owner, q.print, q.terms)
 	q.doubt.Add(in)
 	if err != nil {
 		return Run{}, err

@@ -30,6 +30,7 @@ type shared struct {
 	opts   Options
 	keep   any // how long Redis keeps the record of a run that was begun, in milliseconds; converted to any once
 	begins any // the lease, keep and policy of a run, as the script wants them
+	every  any // the same for BeginAny, which every record matches
 	space  keyspace.Space
 	store  *store.Store
 	asker  ask.Asker
@@ -69,10 +70,12 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	if own.InDoubt != Retry {
 		keep = own.DoubtRetention
 	}
+	begins := strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " ")
 	s := &shared{
 		name: name, opts: own, space: space, store: st, seals: seals,
 		keep:   milliseconds(keep),
-		begins: strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " "),
+		begins: begins,
+		every:  begins + " any",
 		asker:  ask.Asker{Runner: run, Budget: own.Budget},
 		terms:  lease.Terms{Wheel: st.Leases(), Lease: own.Lease, Expired: ErrExpired},
 		undo:   undo.Undoer{Total: st.Pending()},

@@ -226,3 +226,31 @@ func TestOperators(t *testing.T) {
 		begin(t, g, "key", "")
 	})
 }
+
+// TestBeginAny matches every record. Only a claim changes the fingerprint.
+func TestBeginAny(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx, g := t.Context(), guard(t, rdb, prefix, nil)
+		if err := begin(t, g, "key", "a").Abandon(ctx); err != nil {
+			t.Fatal(err)
+		}
+		run, err := g.BeginAny(ctx, "key", "b")
+		if err != nil || run.Claim == nil || run.Claim.Attempt() != 2 {
+			t.Fatalf("of work that was abandoned: got %+v, %v, want a claim of the second attempt", run, err)
+		}
+		if _, err := g.BeginAny(ctx, "key", "c"); !errors.Is(err, idempotency.ErrInFlight) {
+			t.Errorf("of work that runs: got %v, want %v", err, idempotency.ErrInFlight)
+		}
+		if err := run.Claim.Complete(ctx, []byte("result")); err != nil {
+			t.Fatal(err)
+		}
+		run, err = g.BeginAny(ctx, "key", "c")
+		if err != nil || !run.Done || string(run.Result) != "result" {
+			t.Errorf("of work that was done: got %+v, %v, want its result", run, err)
+		}
+		refused(t, g, "key", "a", idempotency.ErrMismatch)
+		refused(t, g, "key", "c", idempotency.ErrMismatch)
+		replayed(t, g, "key", "b", "result")
+	})
+}

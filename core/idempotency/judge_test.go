@@ -190,7 +190,7 @@ func (j *judge) cell(where string, e event) string {
 	case "forget", "inspect":
 		return name
 	case "begin":
-		if where != "none" && j.model.print != "-" && j.model.print != e.args[1] {
+		if where != "none" && j.model.print != "-" && j.model.print != e.args[1] && len(e.args) == 5 {
 			name += another
 		}
 	}

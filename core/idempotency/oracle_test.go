@@ -59,7 +59,7 @@ func (o *oracle) lasts(lease, keep int64) {
 	o.ends, o.lease, o.lives, o.clocked = o.micros/1000+lease, lease, keep, true
 }
 
-func (o *oracle) begin(owner, print string, lease, keep int64, policy string) any {
+func (o *oracle) begin(owner, print string, lease, keep int64, policy string, matches bool) any {
 	if o.state != "" && o.owner == owner {
 		if o.running() {
 			o.lasts(lease, keep)
@@ -70,7 +70,7 @@ func (o *oracle) begin(owner, print string, lease, keep int64, policy string) an
 		o.lives = keep
 	}
 	switch {
-	case o.state != "" && o.print != "-" && o.print != print:
+	case o.state != "" && o.print != "-" && o.print != print && !matches:
 		return int64(0)
 	case o.over():
 		return itself
@@ -224,7 +224,7 @@ func (o *oracle) apply(e event) any {
 	a := e.args
 	switch e.script {
 	case "begin":
-		return o.begin(a[0], a[1], n(2), n(3), a[4])
+		return o.begin(a[0], a[1], n(2), n(3), a[4], len(a) > 5)
 	case "renew":
 		return o.renew(a[0], n(1), n(2))
 	case "complete":

@@ -24,7 +24,11 @@ func (h *story) begin(t *testing.T) {
 	if h.rng.IntN(6) == 0 {
 		h.fails = errBooks
 	}
-	run, err := h.guards[i].Begin(t.Context(), h.subject(), print)
+	begin := h.guards[i].Begin
+	if h.rng.IntN(8) == 0 {
+		begin = h.guards[i].BeginAny
+	}
+	run, err := begin(t.Context(), h.subject(), print)
 	c, result := run.Claim, run.Result
 	var want error
 	claims, replay, n := false, "", &h.stats[i]
