@@ -21,8 +21,8 @@ type Options struct {
 	// with a 413. 0 means [DefaultMaxBody].
 	MaxBody int64
 	// Serialize, if it is set, keeps two events of one Order from running together: the
-	// second is answered with Later. An event without an Order waits for no other. It
-	// costs two more round trips for each event.
+	// second is answered with Later. An event without an Order waits for no other, and
+	// OnError is told ([ErrNoOrder]). It costs two more round trips for each event.
 	Serialize *lock.Locker
 	// AckRejected acknowledges events that the handler rejected. Without it they are
 	// refused.
@@ -38,8 +38,9 @@ type Options struct {
 	//   - a deadline that passed ([ErrDeadline]);
 	//   - a Redis that did not answer.
 	//
-	// It is also told of a rejection under AckRejected, and of a lock of Serialize that
-	// was not given back. It is not told of an event or order that another delivery is
+	// It is also told of a rejection under AckRejected, of a lock of Serialize that was
+	// not given back, and of an event that Serialize cannot keep apart ([ErrNoOrder]). It
+	// is not told of an event or order that another delivery is
 	// handling, of a client that is gone, or of an event that was rejected before. An
 	// error about one event is an [*EventError], which says which event it is.
 	//
@@ -66,6 +67,9 @@ var (
 	// the handler took longer than the preset's Deadline. The handler goes on. If Verify
 	// took too long, the handler is not called.
 	ErrDeadline = errors.New("callback: the deadline passed")
+	// ErrNoOrder says that Options.Serialize is set and an event has no Order, so that it
+	// was handled without the lock. Its Preset.Items finds none.
+	ErrNoOrder = errors.New("callback: the event has no order, so Serialize does not keep it apart from others")
 )
 
 // Reject returns the error that a Handler returns for an event that it will never accept,

@@ -42,11 +42,15 @@ func one(find func(p *picker) Item) func(*Delivery, []byte) ([]Item, error) {
 }
 
 // byID finds an event that has an id of its own. Its transition is its kind and the id of
-// its object.
-func byID(id, kind, object string) func(*Delivery, []byte) ([]Item, error) {
-	idAt, kindAt, objectAt := pointer(id), pointer(kind), pointer(object)
+// its object, which is the first of these members that it has.
+func byID(id, kind string, objects ...string) func(*Delivery, []byte) ([]Item, error) {
+	idAt, kindAt := pointer(id), pointer(kind)
+	objectsAt := make([]jsonptr.Pointer, len(objects))
+	for i, object := range objects {
+		objectsAt[i] = pointer(object)
+	}
 	return one(func(p *picker) Item {
-		order := p.maybe(objectAt)
+		order := p.first(objectsAt)
 		return Item{DeliveryID: p.must(idAt), Transition: happened(p.must(kindAt), order), Order: order}
 	})
 }
@@ -81,6 +85,16 @@ func (p *picker) maybe(member jsonptr.Pointer) string {
 		return p.fault(member.String(), err)
 	}
 	return value
+}
+
+// first returns the first of these members that is there, or "" if none is.
+func (p *picker) first(members []jsonptr.Pointer) string {
+	for _, member := range members {
+		if value := p.maybe(member); value != "" {
+			return value
+		}
+	}
+	return ""
 }
 
 // apart refuses a form whose signature also fits another form in which a named field

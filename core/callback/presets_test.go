@@ -1,6 +1,7 @@
 package callback_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -190,6 +191,32 @@ func TestDeadlinesAreShort(t *testing.T) {
 	}
 }
 
+// TestOrders: the order of an event is found whatever the shape of the body is, and so is its
+// JSON.
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	const pushed = `{"repository":{"full_name":"o/r"},"organization":{"login":"o"}}`
+	for name, c := range map[string]struct {
+		preset      callback.Preset
+		body, order string
+		payload     string // "" if it is the body
+	}{
+		"GitHub":                         {callback.GitHub(), pushed, "o/r", ""},
+		"GitHub, a form":                 {callback.GitHub(), "payload=" + url.QueryEscape(pushed), "o/r", pushed},
+		"GitHub, without a repository":   {callback.GitHub(), `{"organization":{"login":"o"}}`, "o", ""},
+		"GitHub, without either":         {callback.GitHub(), `{"zen":"z"}`, "", ""},
+		"GitHub, a form of another kind": {callback.GitHub(), "payload=1&payload=2", "", ""},
+		"GitHub, a field before":         {callback.GitHub(), "a=1&payload=" + url.QueryEscape(pushed), "", ""},
+		"Stripe":                         {callback.Stripe(), `{"id":"e","type":"t","data":{"object":{"id":"ch"}},"related_object":{"id":"m"}}`, "ch", ""},
+		"Stripe, v2":                     {callback.Stripe(), `{"id":"e","object":"v2.core.event","type":"t","related_object":{"id":"m","type":"billing.meter"}}`, "m", ""},
+	} {
+		items, err := c.preset.Items(&callback.Delivery{Body: []byte(c.body)}, []byte(c.body))
+		if err != nil || len(items) != 1 || items[0].Order != c.order || string(items[0].Payload) != cmp.Or(c.payload, c.body) {
+			t.Errorf("%s: got %+v, %v, want the order %q and the payload %q", name, items, err, c.order, cmp.Or(c.payload, c.body))
+		}
+	}
+}
+
 // Two events that are about no object, or about one without an id, have the same kind
 // only. So the second must not be taken for the first.
 func TestNoTransition(t *testing.T) {
@@ -201,7 +228,7 @@ func TestNoTransition(t *testing.T) {
 	}{
 		"Stripe": {callback.Stripe(), `{"id":"e","type":"balance.available","data":{"object":{%s}}}`, []string{"", `"id":""`, `"id":null`}},
 		"Stripe, thin": {
-			callback.Stripe(), `{"id":"e","type":"v1.billing.meter.error_report_triggered"%s}`, []string{"", `,"related_object":{"id":"m"}`},
+			callback.Stripe(), `{"id":"e","type":"v1.billing.meter.error_report_triggered"%s}`, []string{"", `,"related_object":null`, `,"related_object":{"type":"billing.meter"}`},
 		},
 		"PayPal": {callback.PayPal(), `{"id":"e","event_type":"T","resource":{%s}}`, []string{"", `"id":""`, `"id":null`}},
 		"Square": {callback.Square(), `{"event_id":"e","type":"t","data":{%s}}`, []string{"", `"id":""`, `"id":null`}},

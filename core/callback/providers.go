@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/internal/jsonptr"
 )
 
 const day = 24 * time.Hour
@@ -26,10 +28,11 @@ func plain(name string, items func(d *Delivery, payload []byte) ([]Item, error))
 // Stripe returns the preset of Stripe's webhooks. The key of an event is its id. Its
 // Transition is its type and the id of the object that it is about. Stripe advises to
 // compare these two to find an event that Stripe made twice, but two refunds of one
-// charge have the same Transition. Stripe sends again for up to three days until any 2xx
+// charge have the same Transition. The object of an event notification (v2) is its
+// related_object. Stripe sends again for up to three days until any 2xx
 // (https://docs.stripe.com/webhooks).
 func Stripe() Preset {
-	return plain("stripe", byID("/id", "/type", "/data/object/id"))
+	return plain("stripe", byID("/id", "/type", "/data/object/id", "/related_object/id"))
 }
 
 // PayPal returns the preset of PayPal's webhooks. The key of an event is its id. Its
@@ -56,24 +59,46 @@ func Square() Preset {
 // GitHub returns the preset of GitHub's webhooks. GitHub sends a delivery again only if a
 // user asks for it, within three days. GitHub signs the body alone. So an attacker who
 // saw a delivery could send it again under another X-GitHub-Delivery. Therefore the key
-// of an event is the hash of its body. GitHub waits for 10 seconds
+// of an event is the hash of its body.
+//
+// The Payload of an event is its JSON, also if the webhook is configured to send a form.
+// The Order is the repository, or the organization of an event that has no repository.
+//
+// GitHub waits for 10 seconds
 // (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).
 func GitHub() Preset {
-	repository := pointer("/repository/full_name")
+	orders := []jsonptr.Pointer{pointer("/repository/full_name"), pointer("/organization/login")}
 	p := plain("github", func(d *Delivery, payload []byte) ([]Item, error) {
-		sum := sha256.Sum256(d.Body)
 		item := Item{
 			DeliveryID: d.Header.Get("X-GitHub-Delivery"),
-			Transition: "sha256=" + base64.RawURLEncoding.EncodeToString(sum[:]),
-			Payload:    payload,
+			Transition: "sha256=" + digest(string(d.Body)),
+			Payload:    ofForm(payload),
 		}
-		if valid(payload) == nil { // it may also be a form, if the webhook is configured so
-			item.Order, _ = repository.Text(payload)
+		if valid(item.Payload) == nil {
+			item.Order = (&picker{json: item.Payload}).first(orders)
 		}
 		return []Item{item}, nil
 	})
 	p.ByTransition = true
 	return p
+}
+
+// ofForm returns the JSON of a form that has it in the field payload. It returns anything
+// else as it is.
+func ofForm(body []byte) []byte {
+	if !bytes.HasPrefix(body, []byte("payload=")) {
+		return body
+	}
+	form, err := url.ParseQuery(string(body))
+	if err == nil && len(form) == 1 && len(form["payload"]) == 1 {
+		return []byte(form.Get("payload"))
+	}
+	return body
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // StandardWebhooks returns the preset of a sender that keeps to the Standard Webhooks

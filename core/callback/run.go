@@ -121,7 +121,11 @@ func stopped(cause any) error {
 
 // serialized holds the lock of the event's order, if Options.Serialize is set.
 func (e *Endpoint) serialized(ctx context.Context, event *Event) (context.Context, func(), error) {
-	if e.opts.Serialize == nil || event.Order == "" {
+	if e.opts.Serialize == nil {
+		return ctx, func() {}, nil
+	}
+	if event.Order == "" {
+		e.tellOf(ctx, event, ErrNoOrder)
 		return ctx, func() {}, nil
 	}
 	held, err := e.opts.Serialize.Try(ctx, e.preset.Name+":"+event.Order)

@@ -55,7 +55,7 @@ func TestSerialize(t *testing.T) {
 	})
 }
 
-// Events without an order do not wait for each other.
+// Events without an order do not wait for each other, and the hook is told.
 func TestSerializeWithoutOrder(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -75,6 +75,9 @@ func TestSerializeWithoutOrder(t *testing.T) {
 		h = endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{Serialize: locker})
 		deliver(h, "anything", "Webhook-Id", "msg_1").is(t, p.Done)
 		s.once(t, 2)
+		if len(s.told) != 2 || !s.heard(callback.ErrNoOrder) {
+			t.Errorf("the hook got %v, want %v for each event", s.told, callback.ErrNoOrder)
+		}
 	})
 }
 
