@@ -140,7 +140,7 @@ func (e *Endpoint) events(d *Delivery, payload []byte) ([]*Event, error) {
 	}
 	events := make([]*Event, len(items))
 	for i, item := range items {
-		key := e.preset.key(item)
+		key := e.key(item)
 		if key == "" {
 			return nil, malformed(fmt.Sprintf("event %d has no key", i))
 		}

@@ -24,6 +24,13 @@ type Options struct {
 	// second is answered with Later. An event without an Order waits for no other, and
 	// OnError is told ([ErrNoOrder]). It costs two more round trips for each event.
 	Serialize *lock.Locker
+	// DistinctDeliveries makes two deliveries with equal bytes and different ids two
+	// events. It is for a preset with UnsignedID, such as [GitHub], and New refuses it for
+	// any other. The price: whoever has a copy of a delivery can have it handled again, as
+	// often as they like, each time under another id. So set it only if nothing is lost by
+	// that, for example because the handler reads the present state from the provider's
+	// API.
+	DistinctDeliveries bool
 	// AckRejected acknowledges events that the handler rejected. Without it they are
 	// refused.
 	AckRejected bool
@@ -39,9 +46,10 @@ type Options struct {
 	//   - a Redis that did not answer.
 	//
 	// It is also told of a rejection under AckRejected, of a lock of Serialize that was
-	// not given back, and of an event that Serialize cannot keep apart ([ErrNoOrder]). It
-	// is not told of an event or order that another delivery is
-	// handling, of a client that is gone, or of an event that was rejected before. An
+	// not given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of
+	// an event that was not handled because it was done under another DeliveryID
+	// ([ErrAnotherDelivery]). It is not told of an event or order that another delivery
+	// is handling, of a client that is gone, or of an event that was rejected before. An
 	// error about one event is an [*EventError], which says which event it is.
 	//
 	// Many goroutines call OnError at once, also after the request has been answered. The
@@ -67,6 +75,12 @@ var (
 	// the handler took longer than the preset's Deadline. The handler goes on. If Verify
 	// took too long, the handler is not called.
 	ErrDeadline = errors.New("callback: the deadline passed")
+	// ErrAnotherDelivery says that an event was acknowledged and not handled, because an
+	// event with the same Transition was done under another DeliveryID, which the provider
+	// does not sign (Preset.UnsignedID). Either somebody who has a copy sent it again, or
+	// the same has happened twice: read the present state from the provider's API, or set
+	// Options.DistinctDeliveries.
+	ErrAnotherDelivery = errors.New("callback: an event with the same bytes was done under another delivery id, so this one was not handled")
 	// ErrNoOrder says that Options.Serialize is set and an event has no Order, so that it
 	// was handled without the lock. Its Preset.Items finds none.
 	ErrNoOrder = errors.New("callback: the event has no order, so Serialize does not keep it apart from others")
@@ -107,7 +121,8 @@ func (r *rejection) Unwrap() error { return r.err }
 // gets Refused with the status 413.
 //
 // An event that is handled costs two round trips, and two more with Serialize. An event
-// that was handled before costs one.
+// that was handled before costs one, or two if it comes under another DeliveryID that is
+// not signed.
 //
 // The error joins all faults of the arguments, each with the remedy.
 func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts *Options) (*Endpoint, error) {
@@ -132,6 +147,9 @@ func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts
 		if _, named := e.opts.Serialize.Owner(); named {
 			faults = append(faults, errors.New("Serialize was made by As, and all events would be one owner's: use the locker that lock.New made"))
 		}
+	}
+	if e.opts.DistinctDeliveries && !p.UnsignedID {
+		faults = append(faults, fmt.Errorf("DistinctDeliveries is set, and it is for a preset with UnsignedID, which %s has not: leave it out", p.Name))
 	}
 	switch {
 	case e.opts.MaxBody == 0:

@@ -24,7 +24,7 @@ func ExampleEventError() {
 		fmt.Println(err)
 	}
 	onError(context.Background(), &callback.EventError{
-		Provider: "alipay", Key: "alipay:n1", Order: "o1", Err: idempotency.ErrInDoubt,
+		Provider: "alipay", Event: &callback.Event{Key: "alipay:n1", Item: callback.Item{Order: "o1"}}, Err: idempotency.ErrInDoubt,
 	})
 	// Output: ask alipay about order o1 and resolve alipay:n1
 }

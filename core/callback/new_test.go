@@ -36,6 +36,17 @@ func TestConstructorFaults(t *testing.T) {
 				t.Errorf("got the error %v, want %q in it", err, want)
 			}
 		}
+		unsigned := callback.GitHub()
+		unsigned.ByTransition = false
+		g := guard(t, rdb, prefix, idempotency.Options{})
+		for want, p := range map[string]callback.Preset{
+			"DistinctDeliveries is set":              callback.Stripe(),
+			"UnsignedID is set without ByTransition": unsigned,
+		} {
+			if _, err := callback.New(p, g, demoVerify, (&shop{}).book, &callback.Options{DistinctDeliveries: true}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got the error %v, want %q in it", err, want)
+			}
+		}
 	})
 }
 

@@ -22,8 +22,14 @@ type Preset struct {
 	// says that the delivery is malformed. A delivery may have 1 to 100 events.
 	Items func(d *Delivery, payload []byte) ([]Item, error)
 	// ByTransition makes the Transition the key of an event, and not the DeliveryID. Set
-	// it for a provider that does not promise to send the same DeliveryID again.
+	// it for a provider that does not promise to send the same DeliveryID again, or that
+	// does not sign it.
 	ByTransition bool
+	// UnsignedID says that Verify does not prove the DeliveryID. An event that is known by
+	// its Transition and comes under another DeliveryID is either sent again by somebody
+	// who has a copy, or has happened again. So OnError is told ([ErrAnotherDelivery]).
+	// It needs ByTransition.
+	UnsignedID bool
 
 	// Done is the answer that acknowledges an event, with a status from 200 to 299. The
 	// provider does not send the event again.
@@ -63,6 +69,9 @@ func (p *Preset) check() error {
 			fault("%s has the Status %d: use one from %d to %d", r.name, s, least, most)
 		}
 	}
+	if p.UnsignedID && !p.ByTransition {
+		fault("UnsignedID is set without ByTransition: an id that anybody can write must not be the key")
+	}
 	if p.Deadline < time.Millisecond {
 		fault("Deadline is %v: use a duration from a millisecond on, shorter than the provider waits", p.Deadline)
 	}
@@ -84,11 +93,14 @@ func isName(s string) bool {
 }
 
 // key returns the key under which an event is known.
-func (p *Preset) key(item Item) string {
-	if p.ByTransition {
-		return item.Transition
+func (e *Endpoint) key(item Item) string {
+	switch {
+	case !e.preset.ByTransition:
+		return item.DeliveryID
+	case e.opts.DistinctDeliveries && item.Transition != "":
+		return transition(item.Transition, item.DeliveryID)
 	}
-	return item.DeliveryID
+	return item.Transition
 }
 
 func text(status int, body string) gate.Reply {

@@ -59,7 +59,8 @@ func Square() Preset {
 // GitHub returns the preset of GitHub's webhooks. GitHub sends a delivery again only if a
 // user asks for it, within three days. GitHub signs the body alone. So an attacker who
 // saw a delivery could send it again under another X-GitHub-Delivery. Therefore the key
-// of an event is the hash of its body.
+// of an event is the hash of its body. The price is that two events with the same bytes
+// count as one: of the second, OnError is told ([ErrAnotherDelivery]).
 //
 // The Payload of an event is its JSON, also if the webhook is configured to send a form.
 // The Order is the repository, or the organization of an event that has no repository.
@@ -79,7 +80,7 @@ func GitHub() Preset {
 		}
 		return []Item{item}, nil
 	})
-	p.ByTransition = true
+	p.ByTransition, p.UnsignedID = true, true
 	return p
 }
 

@@ -48,7 +48,13 @@ func (e *Endpoint) event(ctx context.Context, event *Event) (v verdict) {
 }
 
 func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
-	run, err := e.guard.Begin(ctx, event.Key, "")
+	run, err := e.guard.Begin(ctx, event.Key, e.fingerprint(event))
+	if errors.Is(err, idempotency.ErrMismatch) {
+		run, err = e.guard.BeginAny(ctx, event.Key, e.fingerprint(event))
+		if run.Done || errors.Is(err, idempotency.ErrNoResult) {
+			e.tellOf(ctx, event, ErrAnotherDelivery)
+		}
+	}
 	switch {
 	case errors.Is(err, idempotency.ErrInFlight):
 		return later
@@ -68,6 +74,14 @@ func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
 	}
 	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that neap did not write: %.20q", run.Result))
 	return later
+}
+
+// fingerprint tells apart the deliveries of one event. It is "" if their ids are signed.
+func (e *Endpoint) fingerprint(event *Event) string {
+	if !e.preset.UnsignedID {
+		return ""
+	}
+	return digest(event.DeliveryID)
 }
 
 // claimed handles an event, and notes what became of it. Only what Redis has noted is

@@ -54,7 +54,8 @@ func AdyenCallbacks(guard *idempotency.Guard, verify callback.Verify, book callb
 // why is the kind of an error.
 func why(err error) string {
 	for _, kind := range []error{
-		callback.ErrUnverified, callback.ErrCannotVerify, callback.ErrMalformed, callback.ErrDeadline, gate.ErrBodyTooLarge, gate.ErrBodyBroken,
+		callback.ErrUnverified, callback.ErrCannotVerify, callback.ErrMalformed, callback.ErrDeadline, callback.ErrAnotherDelivery, callback.ErrNoOrder,
+		gate.ErrBodyTooLarge, gate.ErrBodyBroken,
 		idempotency.ErrInDoubt, idempotency.ErrLost, script.ErrNotExecuted, script.ErrMaybeExecuted,
 	} {
 		if errors.Is(err, kind) {
