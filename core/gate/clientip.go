@@ -96,8 +96,12 @@ func ByIP(opts *IPOptions) Key {
 			return "", fmt.Errorf("%w: ByIP: IPOptions.FromContext found no address; mount the middleware that stores it outside the gate", ErrWiring)
 		}
 	}
+	unlisted := len(opts.TrustedProxies) == 0 && !opts.TrustUnixSocket
 	return func(r Request) (string, error) {
 		addr := from.client(r)
+		if unlisted {
+			hintProxy(r, addr)
+		}
 		switch {
 		case from.trust(plain(r.RemoteAddr().Addr())) && unsure(r, forwardedFor):
 			return "", errTrailer

@@ -72,9 +72,17 @@ type concurrency struct {
 	skip    func(Request) bool
 	headers Headers
 	answers answers
+	twice   twice
 }
 
 func (g *concurrency) Enter(r Request) Pass {
+	if g.twice.watches() {
+		return g.twice.enter(r, g.enter)
+	}
+	return g.enter(r)
+}
+
+func (g *concurrency) enter(r Request) Pass {
 	if g.skip != nil && g.skip(r) {
 		return Pass{}
 	}

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	stdlog "log"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // TestAFaultWithoutAHookIsLogged: a gate without OnError logs its first 500 with the
@@ -43,12 +43,9 @@ func TestAFaultWithoutAHookIsLogged(t *testing.T) { //nolint:paralleltest // it 
 		"its own request": {gate.Idempotent(guard, everyone, nil), enterInside, 1},
 	} {
 		var log bytes.Buffer
-		before, to, flags := slog.Default(), stdlog.Writer(), stdlog.Flags()
-		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		restore := redistest.DefaultLog(t, slog.NewTextHandler(&log, nil))
 		first, second := c.enter(c.gate), c.enter(c.gate)
-		slog.SetDefault(before)
-		stdlog.SetOutput(to) // which SetDefault has changed, too
-		stdlog.SetFlags(flags)
+		restore()
 		if name != "a refusal" && (status(first) != 500 || status(second) != 500) {
 			t.Errorf("%s: got the replies %+v and %+v, want two of 500", name, first.Reply, second.Reply)
 		}
@@ -67,13 +64,7 @@ func (mute) Enabled(context.Context, slog.Level) bool { panic("of the log") }
 
 // TestAHandlerOfTheLogThatPanics changes no answer.
 func TestAHandlerOfTheLogThatPanics(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
-	before, to, flags := slog.Default(), stdlog.Writer(), stdlog.Flags()
-	slog.SetDefault(slog.New(mute{before.Handler()}))
-	defer func() {
-		slog.SetDefault(before)
-		stdlog.SetOutput(to)
-		stdlog.SetFlags(flags)
-	}()
+	redistest.DefaultLog(t, mute{slog.Default().Handler()})
 	if p := gate.RateLimit(hourly(t, 1), failing(errors.New("secret")), nil).Enter(&request{}); status(p) != 500 {
 		t.Errorf("got %+v, want a 500", p.Reply)
 	}

@@ -209,9 +209,17 @@ type rateLimit struct {
 	answers answers
 
 	unsettled unsettled // for a gate with Settle and Wait
+	twice     twice
 }
 
 func (g *rateLimit) Enter(r Request) Pass {
+	if g.twice.watches() {
+		return g.twice.enter(r, g.enter)
+	}
+	return g.enter(r)
+}
+
+func (g *rateLimit) enter(r Request) Pass {
 	if g.skips(r) {
 		return Pass{}
 	}

@@ -54,6 +54,13 @@ func RateLimits(limits ...Gate) Gate {
 type rateLimits []*rateLimit
 
 func (all rateLimits) Enter(r Request) Pass {
+	if first := &all[0].twice; first.watches() {
+		return first.enter(r, all.enter)
+	}
+	return all.enter(r)
+}
+
+func (all rateLimits) enter(r Request) Pass {
 	asked := make(rateLimits, 0, len(all))
 	asks := make([]limit.Ask, 0, len(all))
 	for _, g := range all {

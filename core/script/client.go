@@ -61,18 +61,18 @@ func check(rdb Client) error {
 	return nil
 }
 
-// honoursDeadlines reports whether the client ends its I/O at the context's deadline. For
-// unknown clients it returns false.
-func honoursDeadlines(rdb Client) bool {
+// honoursDeadlines reports whether the client ends its I/O at the context's deadline. It
+// can do so only if it is known.
+func honoursDeadlines(rdb Client) (honours, known bool) {
 	switch c := rdb.(type) {
 	case *redis.Client:
-		return c.Options().ContextTimeoutEnabled
+		return c.Options().ContextTimeoutEnabled, true
 	case *redis.ClusterClient:
-		return c.Options().ContextTimeoutEnabled
+		return c.Options().ContextTimeoutEnabled, true
 	case *redis.Ring:
-		return c.Options().ContextTimeoutEnabled
+		return c.Options().ContextTimeoutEnabled, true
 	}
-	return false
+	return false, false
 }
 
 // pipelineOf returns the client if it is an AutoPipeliner whose calls return before they

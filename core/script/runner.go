@@ -36,6 +36,7 @@ type Runner struct {
 	sender   Sender // nil if there is none
 	budget   time.Duration
 	inline   bool
+	known    bool // the type of the client
 	pipeline *redis.AutoPipeliner
 	waiters  *waiters // for a pipeline
 }
@@ -75,7 +76,8 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	default:
 		budget = DefaultBudget
 	}
-	r := &Runner{rdb: rdb, sender: sender, budget: budget, inline: honoursDeadlines(rdb), pipeline: pipelineOf(rdb)}
+	r := &Runner{rdb: rdb, sender: sender, budget: budget, pipeline: pipelineOf(rdb)}
+	r.inline, r.known = honoursDeadlines(rdb)
 	if r.pipeline != nil {
 		r.waiters = new(waiters)
 	}
@@ -177,8 +179,11 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	}
 	ctx := call.real()
 	sent, over := ctx, context.CancelFunc(func() {})
-	if r.inline { // at the caller's own deadline, the client would close the connection
+	switch {
+	case r.inline: // at the caller's own deadline, the client would close the connection
 		sent, over = context.WithDeadline(context.WithoutCancel(ctx), call.deadline.Add(call.short))
+	case r.known:
+		background.NoDeadlines()
 	}
 	cmd := call.command(sent, attempt, line)
 	done := background.Start(func() error {

@@ -83,6 +83,9 @@ func (t *transport) send(ctx context.Context, cmd script.Command) error {
 func (t *transport) Send(b *queue.Batch) queue.Result {
 	ctx := &batchContext{values: context.Background(), deadline: b.Deadline.Add(lateAnswer)}
 	if len(b.Entries) == 1 {
+		if !t.direct {
+			background.NoDeadlines()
+		}
 		e := b.Entries[0]
 		ctx.values = e.Context
 		cmd := e.Call.(script.Command)
