@@ -167,12 +167,11 @@ func OwnAnswer(limiter *limit.Limiter) gate.Gate {
 	})
 }
 
-// account names the account that a login is for, and the client's address.
-var account = gate.Join(gate.Fold(gate.ByForm("email", nil)), gate.ByIP(nil))
-
 // Logins counts failed logins: those of an account from one address, and all of an
-// address.
-func Logins(rdb script.Client) (gate.Gate, error) {
+// address. proxies are the networks of yours that report the address of a client.
+func Logins(rdb script.Client, proxies []netip.Prefix) (gate.Gate, error) {
+	client := gate.ByIP(&gate.IPOptions{TrustedProxies: proxies})
+	account := gate.Join(gate.Fold(gate.ByForm("email", nil)), client)
 	guesses, err := limit.New(rdb, "logins", []limit.Policy{
 		limit.SlidingLog{Name: "account", Limit: 5, Window: 10 * time.Minute},
 	}, nil)
@@ -185,7 +184,7 @@ func Logins(rdb script.Client) (gate.Gate, error) {
 	}
 	failures := &gate.RateLimitOptions{Count: gate.OnlyFailures}
 	return gate.Chain(
-		gate.RateLimit(all, gate.ByIP(nil), failures),
+		gate.RateLimit(all, client, failures),
 		gate.RateLimit(guesses, account, failures),
 	), nil
 }
@@ -318,8 +317,8 @@ func Publish(limiter *limit.Limiter) {
 }
 
 // Operate returns how many logins an account has left from an address, and forgets the
-// failed ones.
-func Operate(ctx context.Context, limiter *limit.Limiter, email string, addr netip.Addr) (standing limit.Decision, found bool, err error) {
+// failed ones. account is the key of the gate.
+func Operate(ctx context.Context, limiter *limit.Limiter, account gate.Key, email string, addr netip.Addr) (standing limit.Decision, found bool, err error) {
 	subject, err := gate.Subject(account, gate.Values{Form: map[string]string{"email": email}, Addr: addr})
 	if err != nil {
 		return standing, false, err

@@ -306,16 +306,19 @@ func (away) Process(_ context.Context, cmd redis.Cmder) error {
 
 func TestLogins(t *testing.T) {
 	t.Parallel()
-	g, err := Logins(away{})
+	g, err := Logins(away{}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	status := 200
 	h := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	address := "203.0.113.7"
 	login := func(email string, with int) int {
 		status = with
 		r := httptest.NewRequest("POST", "/login", strings.NewReader(url.Values{"email": {email}}.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.RemoteAddr = "10.0.0.1:4711" // a proxy of ours
+		r.Header.Set("X-Forwarded-For", address)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		return w.Code
@@ -343,6 +346,10 @@ func TestLogins(t *testing.T) {
 	}
 	if got := login("eve@example.com", 401); got != 429 {
 		t.Errorf("after fifty failures from one address: got %d, want 429", got)
+	}
+	address = "203.0.113.8"
+	if got := login("bob@example.com", 200); got != 200 {
+		t.Errorf("from another address behind the same proxy: got %d, want 200", got)
 	}
 }
 
@@ -487,6 +494,7 @@ func TestCrowded(t *testing.T) {
 }
 
 func TestOperate(t *testing.T) {
+	account := gate.Join(gate.Fold(gate.ByForm("email", nil)), gate.ByIP(nil))
 	t.Parallel()
 	limiter := local(t, 1)
 	h := nethttp.Middleware(gate.RateLimit(limiter, account, nil))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -499,7 +507,7 @@ func TestOperate(t *testing.T) {
 	}
 	expect(t, "the first", login("Bob@example.com"), 200)
 	expect(t, "the next", login("bob@example.com"), 429)
-	standing, found, err := Operate(t.Context(), limiter, "bob@Example.com", netip.MustParseAddr("192.0.2.1"))
+	standing, found, err := Operate(t.Context(), limiter, account, "bob@Example.com", netip.MustParseAddr("192.0.2.1"))
 	if err != nil || standing.Remaining != 0 || !found {
 		t.Errorf("got %d left, found %t, %v, want none left and found", standing.Remaining, found, err)
 	}
