@@ -1,0 +1,37 @@
+package usecases
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
+)
+
+// Serve serves until ctx ends, as that of signal.NotifyContext does at a SIGTERM. Then
+// requests have some time to end. After that it gives prepaid permits back, and waits for
+// what neap does in the background.
+func Serve(ctx context.Context, server *http.Server, on net.Listener, some time.Duration, st *store.Store, prepaid ...*limit.Limiter) error {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(on) }()
+	var faults []error
+	select {
+	case err := <-failed:
+		faults = append(faults, err)
+	case <-ctx.Done():
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), some)
+		defer cancel()
+		if err := server.Shutdown(ending); err != nil {
+			faults = append(faults, err, server.Close())
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for _, limiter := range prepaid {
+		faults = append(faults, limiter.ReturnPrepaid(ctx))
+	}
+	return errors.Join(append(faults, st.Drain(ctx))...)
+}
