@@ -4,6 +4,7 @@ package comingfrom
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"net/http"
@@ -97,6 +98,33 @@ func redisLock(ctx context.Context, rdb *redis.Client, ship func(context.Context
 	}
 	defer held.Release(ctx)
 	return ship(ctx)
+}
+
+var release = redis.NewScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  return redis.call('DEL', KEYS[1])
+end
+return 0`)
+
+func setNXLock(ctx context.Context, rdb *redis.Client, ship func(context.Context) error) error {
+	token := rand.Text()
+	ok, err := rdb.SetNX(ctx, "lock:order-17", token, 30*time.Second).Result()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errBusy
+	}
+	defer release.Run(context.WithoutCancel(ctx), rdb, []string{"lock:order-17"}, token)
+	return ship(ctx)
+}
+
+func setNXOnce(ctx context.Context, rdb *redis.Client, event string, book func(context.Context, string) error) error {
+	first, err := rdb.SetNX(ctx, "done:"+event, 1, 24*time.Hour).Result()
+	if err != nil || !first {
+		return err
+	}
+	return book(ctx, event)
 }
 
 func fiberIdempotency(rdb *redis.Client, app *fiber.App, order fiber.Handler) {

@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // all are in no program: they are for readers, and this keeps each of them used.
-var all = []any{redisRate, askBoth, ulule, tollBooth, httpRate, redSync, redisLock, fiberIdempotency}
+var all = []any{redisRate, askBoth, ulule, tollBooth, httpRate, redSync, redisLock, setNXLock, setNXOnce, fiberIdempotency}
 
 // TestPagesShowTheCallsOfOtherLibraries finds each block of another library line by line in this package. Such a block
 // is fenced as golang: those of neap are fenced as go, and stand under examples.

@@ -1,6 +1,7 @@
 package comingfrom
 
 import (
+	"context"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -25,6 +26,14 @@ func Fiber(rdb *redis.Client, app *fiber.App, order fiber.Handler) error {
 	})
 	app.Post("/orders", fiberlimit.Middleware(once), order)
 	return nil
+}
+
+// Once books an event once.
+func Once(ctx context.Context, guard *idempotency.Guard, event string, book func(context.Context, string) error) error {
+	_, err := guard.Do(ctx, event, func(ctx context.Context) ([]byte, error) {
+		return nil, book(ctx, event)
+	})
+	return err
 }
 
 // GuardBoth is for the deployment in between: before is Fiber's middleware, as it was.
