@@ -21,7 +21,7 @@ func TestNeighboursAreTrue(t *testing.T) {
 	}
 	for _, file := range files {
 		switch filepath.Ext(file) {
-		case ".conf", ".yml":
+		case ".conf", ".yml", ".js":
 			configured.WriteString(flat(read(t, file)))
 		case ".go":
 			name := filepath.Base(file)
@@ -39,7 +39,7 @@ func TestNeighboursAreTrue(t *testing.T) {
 			continue
 		}
 		if blocks++; !strings.Contains(configured.String(), flat(m[2])) {
-			t.Errorf("this block of %s stands in no .conf or .yml of examples/neighbours:\n%s", neighboursPage, m[2])
+			t.Errorf("this block of %s stands in no .conf, .yml or .js of examples/neighbours:\n%s", neighboursPage, m[2])
 		}
 	}
 	if recipes < 8 || blocks < 3 {
