@@ -57,8 +57,8 @@ func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 	mustKey("Concurrency", key)
 	g := &concurrency{limit: c, key: key}
 	if opts != nil {
-		if opts.Headers != HeadersIETF && opts.Headers != HeadersNone {
-			panic(fmt.Sprintf("gate.Concurrency: ConcurrencyOptions.Headers is %d; use HeadersIETF, which can say that the unit is requests in flight, or HeadersNone", opts.Headers))
+		if opts.Headers != HeadersIETF && opts.Headers != HeadersAll && opts.Headers != HeadersNone {
+			panic(fmt.Sprintf("gate.Concurrency: ConcurrencyOptions.Headers is %d; use HeadersIETF or HeadersAll, which can say that the unit is requests in flight, or HeadersNone", opts.Headers))
 		}
 		g.skip, g.headers = opts.Skip, opts.Headers
 		g.answers = answers{render: opts.Render, onError: opts.OnError}

@@ -44,10 +44,19 @@ const (
 	HeadersLegacy
 	// HeadersX sends X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset: the
 	// legacy fields under their older names. Reset is a number of seconds from now, not a
-	// time of day.
+	// Unix time.
 	HeadersX
 	// HeadersNone sends none of these fields. A 429 still has Retry-After.
 	HeadersNone
+	// HeadersAll is HeadersIETF, and RateLimit has what is left of every enforced policy.
+	// The policy that binds comes first. So a client sees the month as well as the burst.
+	//
+	//	RateLimit: "burst";r=9;t=1, "monthly";r=4120;t=1209600
+	HeadersAll
+	// HeadersXEpoch is HeadersX with Reset as a Unix time: the second in which it is, by
+	// the clock of this process, rounded up. Some clients expect it so, for example those
+	// of GitHub's API.
+	HeadersXEpoch
 
 	headersEnd
 )
@@ -73,17 +82,19 @@ func (h Headers) fields(d *limit.Decision, spare int) []Field {
 		h = HeadersNone
 	}
 	switch h {
-	case HeadersIETF:
-		return ietfFields(d, spare)
+	case HeadersIETF, HeadersAll:
+		return ietfFields(d, spare, h == HeadersAll)
 	case HeadersLegacy:
-		return legacyFields(d, spare, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset")
+		return legacyFields(d, spare, seconds, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset")
 	case HeadersX:
-		return legacyFields(d, spare, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")
+		return legacyFields(d, spare, seconds, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")
+	case HeadersXEpoch:
+		return legacyFields(d, spare, epoch, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")
 	}
 	return make([]Field, 0, spare)
 }
 
-func ietfFields(d *limit.Decision, spare int) []Field {
+func ietfFields(d *limit.Decision, spare int, every bool) []Field {
 	var room [256]byte
 	text := room[:0]
 	var binding limit.State
@@ -107,7 +118,8 @@ func ietfFields(d *limit.Decision, spare int) []Field {
 	cut := len(text)
 	text = appendLeft(text, &binding)
 	for s := range d.States() {
-		if s.Unit != binding.Unit && s.Policy == leastOf(s.Unit, d).Policy {
+		shown := every && !s.Shadow && s.Policy != binding.Policy
+		if shown || s.Unit != binding.Unit && s.Policy == leastOf(s.Unit, d).Policy {
 			text = append(text, ", "...)
 			text = appendLeft(text, &s)
 		}
@@ -168,7 +180,7 @@ func (h Headers) inFlight(d *limit.Decision) []Field {
 	}
 }
 
-func legacyFields(d *limit.Decision, spare int, total, remaining, reset string) []Field {
+func legacyFields(d *limit.Decision, spare int, when func(time.Duration) int64, total, remaining, reset string) []Field {
 	var next time.Duration
 	for s := range d.States() {
 		if s.Policy == d.Policy { // no shadow policy has the name of an enforced one
@@ -180,7 +192,7 @@ func legacyFields(d *limit.Decision, spare int, total, remaining, reset string) 
 	first := len(text)
 	text = strconv.AppendInt(text, d.Remaining, 10)
 	second := len(text)
-	text = strconv.AppendInt(text, seconds(next), 10)
+	text = strconv.AppendInt(text, when(next), 10)
 	all := string(text)
 	return append(make([]Field, 0, 3+spare),
 		Field{Name: total, Value: all[:first]},
@@ -195,6 +207,12 @@ func seconds(d time.Duration) int64 {
 		whole++
 	}
 	return max(0, whole)
+}
+
+// epoch returns the second in which the duration is over, since 1970.
+func epoch(d time.Duration) int64 {
+	at := time.Now().Add(d)
+	return at.Unix() + seconds(time.Duration(at.Nanosecond()))
 }
 
 // secondsAtLeastOne is for Retry-After: with 0 seconds a client would retry immediately.

@@ -87,6 +87,11 @@ func TestHeaderForms(t *testing.T) {
 				set("Ratelimit-Limit", "3"), set("Ratelimit-Remaining", "2"), set("Ratelimit-Reset", "3600")}},
 			{gate.HeadersX, []limit.Policy{window, bucket}, []gate.Field{
 				set("X-Ratelimit-Limit", "3"), set("X-Ratelimit-Remaining", "2"), set("X-Ratelimit-Reset", "3600")}},
+			{gate.HeadersXEpoch, []limit.Policy{window, bucket}, []gate.Field{
+				set("X-Ratelimit-Limit", "3"), set("X-Ratelimit-Remaining", "2"), set("X-Ratelimit-Reset", fmt.Sprint(time.Now().Unix()+3600))}},
+			{gate.HeadersAll, []limit.Policy{limit.PerRequest(bucket), limit.Shadow(shadowed), limit.PerRequest(window), tokens}, []gate.Field{
+				add("Ratelimit-Policy", `"burst";q=10;w=1, "hourly";q=3;w=3600, "tokens";q=100;qu="tokens";w=60`),
+				add("Ratelimit", `"hourly";r=2;t=3600, "burst";r=9;t=1, "tokens";r=99;t=60`)}},
 			{gate.HeadersNone, []limit.Policy{bucket}, nil},
 		} {
 			g := gate.RateLimit(local(t, c.policies...), everyone, &gate.RateLimitOptions{Headers: c.headers})
@@ -125,6 +130,10 @@ func TestHeadersRoundUp(t *testing.T) {
 		if got := single(t, p.Reply.Header, "Retry-After"); got != "1" {
 			t.Errorf("1/3 s before the next permit: got Retry-After %s, want 1", got)
 		}
+		since := gate.RateLimit(local(t, limit.TokenBucket{Name: "b", Rate: 3, Per: time.Second, Burst: 4}), everyone, &gate.RateLimitOptions{Headers: gate.HeadersXEpoch})
+		if got := single(t, since.Enter(&request{}).Header, "X-Ratelimit-Reset"); got != fmt.Sprint(time.Now().Unix()+1) {
+			t.Errorf("1/3 s before the next permit, on the second: got Reset %s, want the next second", got)
+		}
 		time.Sleep(334 * time.Millisecond)
 		if p := g.Enter(&request{}); p.Reply != nil {
 			t.Errorf("after 1/3 s: got %+v, want the request admitted", p.Reply)
@@ -140,6 +149,8 @@ func TestResetIsWhenThereIsMore(t *testing.T) {
 			gate.HeadersIETF:   {"Ratelimit", `"b";r=1;t=10`},
 			gate.HeadersLegacy: {"Ratelimit-Reset", "10"},
 			gate.HeadersX:      {"X-Ratelimit-Reset", "10"},
+			gate.HeadersAll:    {"Ratelimit", `"b";r=1;t=10`},
+			gate.HeadersXEpoch: {"X-Ratelimit-Reset", fmt.Sprint(time.Now().Unix() + 10)},
 		} {
 			limiter := local(t, limit.TokenBucket{Name: "b", Rate: 1, Per: 10 * time.Second, Burst: 3})
 			g := gate.RateLimit(limiter, everyone, &gate.RateLimitOptions{Headers: headers})
@@ -385,7 +396,7 @@ func TestShadowPoliciesAreNotShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		enforced := limit.FixedWindow{Name: "hourly", Limit: 3, Window: time.Hour}
 		shadow := limit.Shadow(limit.FixedWindow{Name: "strict", Limit: 1, Window: time.Minute})
-		for _, headers := range []gate.Headers{gate.HeadersIETF, gate.HeadersLegacy, gate.HeadersX} {
+		for _, headers := range []gate.Headers{gate.HeadersIETF, gate.HeadersLegacy, gate.HeadersX, gate.HeadersAll, gate.HeadersXEpoch} {
 			opts := &gate.RateLimitOptions{Headers: headers}
 			plain := gate.RateLimit(local(t, enforced), everyone, opts)
 			watched := gate.RateLimit(local(t, shadow, enforced), everyone, opts)

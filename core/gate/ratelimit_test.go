@@ -329,7 +329,7 @@ func TestRateLimitPolicies(t *testing.T) {
 func TestRateLimitPanics(t *testing.T) {
 	t.Parallel()
 	l := hourly(t, 1)
-	opts := &gate.RateLimitOptions{Headers: gate.HeadersNone + 1}
+	opts := &gate.RateLimitOptions{Headers: gate.HeadersXEpoch + 1}
 	for name, wire := range map[string]func(){
 		"no limiter":      func() { gate.RateLimit(nil, everyone, nil) },
 		"no key":          func() { gate.RateLimit(l, nil, nil) },

@@ -57,7 +57,7 @@ func Ulule(rdb *redis.Client, hello http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	perIP := gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{Headers: gate.HeadersX})
+	perIP := gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{Headers: gate.HeadersXEpoch})
 	return nethttp.Middleware(perIP)(hello), nil
 }
 
