@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type counted struct {
 	others []policy // what further subjects have keys of
 	unread []string // the ends of the subject's keys that KeepOnChange made: they do not have the numbers
 	ends   []string // the ends of all keys of the limiter
+	other  string   // another subject that has a key
+	none   bool     // whether no server has a key of the limiter
 	looked int      // how many keys scan looked at
 	all    bool     // whether those were all keys
 }
@@ -85,8 +88,13 @@ func (c *counted) scan(ctx context.Context, most int) error {
 			case !ok:
 			case parts.Subject == stored:
 				own[parts.Tail] = true
-			case len(others) < 10_000: // plans of many tenants
-				others[parts.Tail] = true
+			default:
+				if c.other == "" || parts.Subject < c.other { // the same one each time
+					c.other = parts.Subject
+				}
+				if len(others) < 10_000 { // plans of many tenants
+					others[parts.Tail] = true
+				}
 			}
 		}
 		return nil
@@ -101,7 +109,35 @@ func (c *counted) scan(ctx context.Context, most int) error {
 	c.others, _ = policiesOf(slices.Sorted(maps.Keys(others)))
 	maps.Copy(others, own)
 	c.ends = slices.Sorted(maps.Keys(others))
+	if c.all && len(c.ends) == 0 {
+		c.none = c.elsewhere(ctx, n, most) == nil
+	}
 	return nil
+}
+
+var errSeen = errors.New("there is a key")
+
+// elsewhere looks for a key of the limiter on the other servers of a Cluster.
+func (c *counted) elsewhere(ctx context.Context, but node, most int) error {
+	masters, err := c.fleet.masters(ctx)
+	for _, m := range masters {
+		if m.addr == but.addr {
+			continue
+		}
+		_, all, err := c.app.scan(ctx, m.rdb, begins(c.app.Prefix, "limit", c.name), most, func(keys []string) error {
+			for _, key := range keys {
+				if parts, ok := c.store.ParseKey(key); ok {
+					c.other = parts.Subject
+					return errSeen
+				}
+			}
+			return nil
+		})
+		if err != nil || !all {
+			return cmp.Or(err, errSeen)
+		}
+	}
+	return err
 }
 
 // policiesOf reads the ends of keys. The ends that KeepOnChange made have no numbers: they are unread.
@@ -154,6 +190,18 @@ func (c *counted) limiters(policies []policy) (all []asked, err error) {
 	return all, nil
 }
 
+// instead says what the name or the subject may have been meant to be, if keys show that.
+func (c *counted) instead() []string {
+	switch {
+	case len(c.own)+len(c.unread) > 0: // the subject is right
+	case c.other != "":
+		return []string{c.name + " has counted other subjects. One of them is " + c.other + "."}
+	case c.none:
+		return []string{"No key in Redis is of a limiter " + c.name + ": check the name."}
+	}
+	return []string{}
+}
+
 // bans are the policies with a ban: the subject's, and those of others, since the subject may have no key yet.
 func (c *counted) bans() (all []policy) {
 	for _, p := range slices.Concat(c.own, c.others) {
@@ -175,7 +223,7 @@ func (c *counted) doubts(ctx context.Context, bans []policy, most int) []string 
 		return nil
 	}
 	if len(keys.ends) == 0 {
-		return []string{"No key in Redis is of a limiter " + c.name + ": check the name."}
+		return keys.instead()
 	}
 	var counts []string // the policies that subjects are counted under, whether they are banned or not
 	var banned []policy

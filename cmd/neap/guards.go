@@ -138,7 +138,7 @@ func (g *guardResolve) Run(ctx context.Context, a *app) error {
 		}
 		err = guard.Resolve(ctx, r.Key, outcome)
 	}
-	return a.told(err, done{g.Name, r.Key, found}, found, "It is noted that "+means+".", "Nothing is known of "+r.Key+".")
+	return a.told(err, done{g.Name, r.Key, found, []string{}}, "It is noted that "+means+".", "Nothing is known of "+r.Key+".")
 }
 
 // outcome is what the flags say, and what that means.
@@ -194,5 +194,5 @@ func (g *guardForget) Run(ctx context.Context, a *app) error {
 		}
 	}
 	found, err := guard.Forget(ctx, r.Key)
-	return a.told(err, done{g.Name, r.Key, found}, found, r.Key+" is forgotten.", "Nothing is known of "+r.Key+".")
+	return a.told(err, done{g.Name, r.Key, found, []string{}}, r.Key+" is forgotten.", "Nothing is known of "+r.Key+".")
 }

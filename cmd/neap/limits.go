@@ -20,6 +20,7 @@ type tally struct {
 	RetryAfter int64        `json:"retry_after_ms"`
 	Policies   []policyLine `json:"policies"`
 	Unread     []string     `json:"unread_keys"`
+	Notes      []string     `json:"notes"`
 }
 
 // policyLine is a policy's part of it.
@@ -46,6 +47,9 @@ func (p *peek) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if !used {
+		result.Notes = c.instead()
+	}
 	err = a.show(result, result.tell)
 	if err == nil && !used {
 		err = not
@@ -55,7 +59,7 @@ func (p *peek) Run(ctx context.Context, a *app) error {
 
 // peek asks the limiters, and says whether anything is taken or banned.
 func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool, err error) {
-	result = tally{Name: c.name, Subject: c.subject, Allowed: true, Policies: []policyLine{}, Unread: append([]string{}, c.unread...)}
+	result = tally{Name: c.name, Subject: c.subject, Allowed: true, Policies: []policyLine{}, Unread: append([]string{}, c.unread...), Notes: []string{}}
 	all, err := c.limiters(c.own)
 	for _, l := range all {
 		d, err := l.PeekN(ctx, c.subject, cost)
@@ -80,6 +84,7 @@ func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool
 func (t tally) tell(w *page) {
 	if len(t.Policies) == 0 {
 		w.linef("%s has counted nothing of %s.", t.Name, t.Subject)
+		w.lines(t.Notes)
 		return
 	}
 	w.row("POLICY", "LEFT", "OF", "MORE AFTER", "ALL AFTER", "")
@@ -113,9 +118,10 @@ type reset struct {
 
 // done is what a command prints that changes something.
 type done struct {
-	Name    string `json:"name"`
-	Subject string `json:"subject"`
-	Found   bool   `json:"found"`
+	Name    string   `json:"name"`
+	Subject string   `json:"subject"`
+	Found   bool     `json:"found"`
+	Notes   []string `json:"notes"`
 }
 
 func (r *reset) Run(ctx context.Context, a *app) error {
@@ -131,7 +137,7 @@ func (r *reset) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	result := done{Name: c.name, Subject: c.subject}
+	result := done{Name: c.name, Subject: c.subject, Notes: []string{}}
 	all, err := c.limiters(c.own)
 	for _, l := range all {
 		found, err := l.Reset(ctx, c.subject)
@@ -140,18 +146,30 @@ func (r *reset) Run(ctx context.Context, a *app) error {
 		}
 		result.Found = result.Found || found
 	}
-	return a.told(err, result, result.Found, "It is forgotten: "+c.subject+" has the whole of its limit.", c.name+" has counted nothing of "+c.subject+".")
+	return c.told(err, result, "It is forgotten: "+c.subject+" has the whole of its limit.", c.name+" has counted nothing of "+c.subject+".")
+}
+
+// told prints one sentence or the other. If nothing was found, it prints what else there is.
+func (c *counted) told(err error, result done, yes, no string) error {
+	if !result.Found {
+		result.Notes = c.instead()
+	}
+	return c.app.told(err, result, yes, no)
 }
 
 // told prints one sentence or the other.
-func (a *app) told(err error, result any, found bool, yes, no string) error {
+func (a *app) told(err error, result done, yes, no string) error {
 	if err != nil {
 		return err
 	}
-	if !found {
+	if !result.Found {
 		yes = no
 	}
-	if err := a.show(result, func(w *page) { w.linef("%s", yes) }); err != nil || found {
+	err = a.show(result, func(w *page) {
+		w.linef("%s", yes)
+		w.lines(result.Notes)
+	})
+	if err != nil || result.Found {
 		return err
 	}
 	return not
@@ -184,7 +202,7 @@ func (b *ban) Run(ctx context.Context, a *app) error {
 		return c.noBan()
 	}
 	// Asked before the ban makes a key of its policy.
-	result := banned{done{c.name, c.subject, true}, append([]string{}, c.doubts(ctx, bans, b.Keys)...)}
+	result := done{c.name, c.subject, true, append([]string{}, c.doubts(ctx, bans, b.Keys)...)}
 	all, err := c.limiters(bans)
 	if err != nil {
 		return err
@@ -196,17 +214,8 @@ func (b *ban) Run(ctx context.Context, a *app) error {
 	}
 	return a.show(result, func(w *page) {
 		w.linef("%s is banned for %s under %s.", c.subject, span(b.For), listed(bans))
-		for _, note := range result.Notes {
-			w.linef("%s", note)
-		}
+		w.lines(result.Notes)
 	})
-}
-
-// banned is what ban prints.
-type banned struct {
-	done
-
-	Notes []string `json:"notes"`
 }
 
 type unban struct{ limited }
@@ -220,7 +229,7 @@ func (u *unban) Run(ctx context.Context, a *app) error {
 	if len(bans) == 0 && (!c.all || len(u.Policy) > 0) {
 		return c.noBan()
 	}
-	result := done{Name: c.name, Subject: c.subject}
+	result := done{Name: c.name, Subject: c.subject, Notes: []string{}}
 	all, err := c.limiters(bans)
 	for _, l := range all {
 		found, err := l.Unban(ctx, c.subject)
@@ -229,5 +238,5 @@ func (u *unban) Run(ctx context.Context, a *app) error {
 		}
 		result.Found = result.Found || found
 	}
-	return a.told(err, result, result.Found, "The ban of "+c.subject+" is lifted. What was counted stays: reset it too, to let it in at once.", c.subject+" is not banned.")
+	return c.told(err, result, "The ban of "+c.subject+" is lifted. What was counted stays: reset it too, to let it in at once.", c.subject+" is not banned.")
 }

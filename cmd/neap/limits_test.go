@@ -108,8 +108,16 @@ func TestPeekTellsWhatTheAPIDoes(t *testing.T) {
 		if got := read[tally](t, exitFound, p.with("peek", "api", "ip=203.0.113.7", "--cost", "8")...); got.Allowed {
 			t.Errorf("got %+v, want 8 permits of 7 denied", got)
 		}
-		neap(t, p.with("peek", "api", "ip=203.0.113.9")...).wants(t, exitNot, "api has counted nothing of ip=203.0.113.9.")
-		neap(t, p.with("peek", "web", "ip=203.0.113.7")...).wants(t, exitNot)
+		neap(t, p.with("peek", "api", "ip=203.0.113.9")...).wants(t, exitNot, "api has counted nothing of ip=203.0.113.9.", "api has counted other subjects. One of them is ip=203.0.113.")
+		for _, command := range [][]string{{"peek"}, {"reset", "-y"}, {"unban"}} {
+			neap(t, p.with(append(command, "web", "ip=203.0.113.7")...)...).wants(t, exitNot, "No key in Redis is of a limiter web: check the name.")
+			if command[0] != "unban" { // which asks about the bans of all
+				neap(t, p.with(append(command, "api", "tenant")...)...).wants(t, exitNot, "One of them is ip=203.0.113.")
+			}
+		}
+		if r := neap(t, p.with("unban", "api", "ip=203.0.113.7")...); strings.Contains(r.out, "other subjects") {
+			t.Errorf("of a subject that is counted and not banned: got %q, want no other subject", r.out)
+		}
 		neap(t, p.with("peek", "api", "ip=203.0.113.9", "--policy", "window 5/1h")...).wants(t, exitNot, "may go on")
 		neap(t, p.with("peek", "api", "ip=203.0.113.8")...).wants(t, exitFound, "denied for", "bucket 10/1h burst 20", "ip=203.0.113.8 is denied for ")
 	})
@@ -133,7 +141,7 @@ func TestResetForgets(t *testing.T) {
 			}
 		}
 		neap(t, p.with("reset", "api", "user", "--yes")...).wants(t, exitNot, "counted nothing")
-		if got := read[done](t, exitFound, p.with("reset", "api", "other", "-y")...); got != (done{"api", "other", true}) {
+		if got := read[done](t, exitFound, p.with("reset", "api", "other", "-y")...); !got.Found || got.Name != "api" || got.Subject != "other" {
 			t.Errorf("got %+v, want it found", got)
 		}
 	})
@@ -203,7 +211,7 @@ func TestABanThatMayStopNobodyIsNoted(t *testing.T) {
 			{"somekept", "window 3/1h ban 2/1h for 1h", ""}, // a key of KeepOnChange may be of any numbers
 			{"nobodys", own, "No key in Redis is of a limiter nobodys: check the name."},
 		} {
-			got := read[banned](t, exitFound, p.with("ban", c.name, "user", "--for", "1m", "--policy", c.policy)...)
+			got := read[done](t, exitFound, p.with("ban", c.name, "user", "--for", "1m", "--policy", c.policy)...)
 			if c.note == "" && len(got.Notes) > 0 || c.note != "" && (len(got.Notes) != 1 || !strings.Contains(got.Notes[0], c.note)) {
 				t.Errorf("%s of %s: got the notes %q, want %q in the only one", c.policy, c.name, got.Notes, c.note)
 			}

@@ -95,5 +95,5 @@ func (l *lockForce) Run(ctx context.Context, a *app) error {
 		}
 	}
 	found, err := locker.ForceRelease(ctx, s.Key)
-	return a.told(err, done{l.Name, s.Key, found}, found, s.Key+" is free.", s.Key+" was free already.")
+	return a.told(err, done{l.Name, s.Key, found, []string{}}, s.Key+" is free.", s.Key+" was free already.")
 }

@@ -76,6 +76,12 @@ func (w *page) linef(format string, args ...any) {
 	_ = w.tabs.Flush()
 }
 
+func (w *page) lines(all []string) {
+	for _, line := range all {
+		w.linef("%s", line)
+	}
+}
+
 // text is a cell.
 func text(cell any) string {
 	switch cell := cell.(type) {
