@@ -2,6 +2,7 @@ package gate
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -13,9 +14,10 @@ import (
 //
 // Fold applies Unicode's full case folding and then NFC (The Unicode Standard, section
 // 3.13, D145). So ß counts as SS, and é counts the same whether it is one character or an
-// e with an accent after it. Bytes that are not UTF-8 stay as they are. Fold ignores no
-// accents, dots or tags. If your database finds accounts more leniently than that, as
-// some collations do, limit by the account that it found.
+// e with an accent after it. Characters beyond U+FFFF stay decomposed. Bytes that are not
+// UTF-8 stay as they are. Fold ignores no accents, dots or tags. If your database finds
+// accounts more leniently than that, as some collations do, limit by the account that it
+// found.
 //
 // Fold changes values and leaves their kinds as they are, in each part of a [Join] too.
 // Put a key of your own into [Tag] first. [ByPath] escapes letters beyond ASCII, and Fold
@@ -52,11 +54,34 @@ func foldSubject(s string) string {
 func fold(s string) string {
 	for i := range len(s) {
 		if s[i] >= 0x80 {
-			return norm.NFC.String(cherokee.Replace(cases.Fold().String(norm.NFD.String(s))))
+			return composed(cherokee.Replace(cases.Fold().String(norm.NFD.String(s))))
 		}
 	}
 	return strings.ToLower(s)
 }
+
+// composed returns the NFC of s. Characters beyond U+FFFF stay decomposed: x/text composes by
+// the lower 16 bits of two characters, and would make U+1304B and U+3099 the same as U+304B
+// and U+3099.
+func composed(s string) string {
+	if strings.IndexFunc(s, isBeyondBMP) < 0 {
+		return norm.NFC.String(s)
+	}
+	var b strings.Builder
+	for rest := norm.NFD.String(s); rest != ""; {
+		at := strings.IndexFunc(rest, isBeyondBMP)
+		if at < 0 {
+			at = len(rest)
+		}
+		b.WriteString(norm.NFC.String(rest[:at]))
+		_, size := utf8.DecodeRuneInString(rest[at:])
+		b.WriteString(rest[at : at+size])
+		rest = rest[at+size:]
+	}
+	return b.String()
+}
+
+func isBeyondBMP(r rune) bool { return r > 0xffff }
 
 // cherokee replaces Cherokee's small letters with capitals, as Unicode's folding does.
 // [cases.Fold] does the opposite.
