@@ -71,6 +71,11 @@ export function history() {
   return e;
 }
 
+// times is the axis below a history.
+export function times() {
+  return make('div', { className: 'time', aria: { hidden: 'true' } }, ...['p.ago20', 'p.ago10', 'nowAxis'].map((say) => make('span', { data: { say } })));
+}
+
 // cells shows many small things, each [state, text, what it means].
 export function cells(list, all, terse = false) {
   while (list.children.length < all.length) list.append(make('li'));

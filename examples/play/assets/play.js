@@ -1,13 +1,12 @@
 // The controls of the play program: they send traffic, and show what becomes of it.
 import { make, set } from '../dom.js';
 import { add, number, say, sayAll } from '../words.js';
-import { bucket, cells, history, vessel } from './drawing.js';
+import { bucket, cells, history, times, vessel } from './drawing.js';
 import { words } from './playwords.js';
 
 add(words);
-sayAll();
 const $ = (id) => document.getElementById(id);
-const span = 20000; // milliseconds that are drawn
+const span = 20000; // milliseconds that are drawn, as times says
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 const algorithms = ['bucket', 'fixed', 'sliding', 'log'];
 const modes = ['local', 'open', 'closed'];
@@ -26,8 +25,9 @@ function card(name, className, ...drawings) {
   return make('article', { className, data: { name } }, make('h4'), make('p', { className: 'how' }), ...drawings, make('p', { className: 'sums' }, make('span'), make('span'), make('span')));
 }
 
-$('algorithms').append(...algorithms.map((name) => card(name, 'algorithm', name === 'bucket' ? bucket() : vessel(), history())));
-$('modes').append(...modes.map((name) => card(name, 'mode', history())));
+$('algorithms').append(...algorithms.map((name) => card(name, 'algorithm', name === 'bucket' ? bucket() : vessel(), history(), times())));
+$('modes').append(...modes.map((name) => card(name, 'mode', history(), times())));
+sayAll();
 
 function draw() {
   const now = last.now;
@@ -63,7 +63,7 @@ function sums(of, i) {
   const all = [['granted', count('granted')], ['denied', count('denied')], ['failed', count('failed')]];
   all.forEach(([what, n], at) => {
     const e = of.querySelector('.sums').children[at];
-    e.className = `summary ${{ granted: 'good', denied: 'bad', failed: 'warn' }[what]}`;
+    e.className = `summary ${{ granted: 'good', denied: '', failed: 'bad' }[what]}`;
     set(e, n || what !== 'failed' ? `${{ granted: '✓', denied: '✕', failed: '!' }[what]} ${number(n)} ${say(what)}` : '');
   });
   return all.map(([what, n]) => `${number(n)} ${say(what)}`).join(', ');
