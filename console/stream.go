@@ -22,6 +22,8 @@ type frame struct {
 	From  int64 `json:"from"`
 	Now   int64 `json:"now"`
 	Shown int64 `json:"shown"`
+	// Process is the one that the page shows: in the first frame of a stream.
+	Process *process `json:"process,omitempty"`
 	// Things are those that may be looked up and acted upon: in the first frame of a stream.
 	Things []offer `json:"things,omitempty"`
 	Lines  []line  `json:"lines"`
@@ -72,7 +74,7 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request) {
 	shutdown := c.shutdown(r)
 	now := c.timeline.now()
 	f := c.frame(now-shown+1, now)
-	f.Things = c.things.offers()
+	f.Things, f.Process = c.things.offers(), thisProcess()
 	fmt.Fprint(w, "retry: 1000\n\n")
 	for {
 		text, err := json.Marshal(f)

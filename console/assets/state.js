@@ -7,6 +7,8 @@ export class State {
 
   gauges = [];
 
+  process = {}; // {host, program, pid, version, up, at}: it was up for so many seconds at that one
+
   lines = new Map(); // by key: {primitive, name, policy, other, seconds}
 
   // take takes a frame in. Seconds that it is about replace those that were known.
@@ -15,6 +17,7 @@ export class State {
     this.now = frame.now;
     this.shown = frame.shown;
     this.gauges = frame.gauges;
+    if (frame.process) this.process = { ...frame.process, at: frame.now };
     for (const line of this.lines.values()) {
       for (const at of line.seconds.keys()) if (at >= frame.from) line.seconds.delete(at);
     }

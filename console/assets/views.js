@@ -9,6 +9,7 @@ const $ = (id) => document.getElementById(id);
 // show draws all of it.
 export function show(state) {
   const limits = state.of('limit', 'inflight');
+  set($('process'), about(state));
   tiles(state, limits);
   timeline(state, limits);
   limitTable(state, limits);
@@ -27,18 +28,29 @@ export function verdict(state) {
   const servers = state.servers();
   const open = servers.filter((g) => g.open);
   const failing = servers.filter((g) => g.failing);
-  const recent = state.sum(state.of('limit', 'inflight').map((l) => ({ seconds: new Map([...l.seconds].filter(([at]) => at > state.now - 3)) })));
-  const leased = state.sum(state.of('lock', 'guard', 'stock'));
+  const lines = [...state.lines.values()];
+  const minute = state.sum(lines);
+  const recent = state.sum(lines.map((l) => ({ seconds: new Map([...l.seconds].filter(([at]) => at > state.now - 3)) })));
+  const without = (counts) => (counts['degraded granted'] ?? 0) + (counts['degraded denied'] ?? 0);
   if (open.length) return ['bad', 'away', { names: names(open) }];
   if (recent.failed) return ['bad', 'refusing'];
   if (state.gauges.some((g) => g.open)) return ['bad', 'held'];
-  if (recent['degraded granted'] || recent['degraded denied']) return ['bad', 'degraded'];
-  if (leased.disagreed) return ['bad', 'disagreed'];
+  if (without(recent)) return ['bad', 'degraded'];
+  if (minute.disagreed) return ['bad', 'disagreed'];
   if (failing.length) return ['warn', 'failing', { names: names(failing) }];
-  if (leased.overtaken) return ['warn', 'overtaken'];
-  if (leased['in doubt']) return ['warn', 'doubt'];
-  if (leased.lost) return ['warn', 'lost'];
+  if (minute.overtaken) return ['warn', 'overtaken'];
+  if (minute['in doubt']) return ['warn', 'doubt'];
+  if (minute.lost) return ['warn', 'lost'];
+  if (minute.failed) return ['warn', 'failed before', { n: number(minute.failed) }];
+  if (without(minute)) return ['warn', 'degraded before', { n: number(without(minute)) }];
   return ['good', 'well'];
+}
+
+// about says which process it is, and how long it runs.
+function about(state) {
+  const { host, program, pid, version, up, at } = state.process;
+  const name = say('about', { what: program, of: pid });
+  return [host, name, version, say('up', { n: duration(1e3 * (up + state.now - at)) })].filter(Boolean).join(' · ');
 }
 
 function tiles(state, limits) {
@@ -161,7 +173,7 @@ function leases(state) {
     ['guards', 'guard', [['h.guard'], ['h.running', (r) => number(r.gauge.active)], ['h.begun', count('granted')], ['h.done', count('completed')], ['h.abandoned', count('abandoned')],
       ['h.replayed', count('replayed')], ['h.already', count('held')], ['h.doubt', count('in doubt')], ['h.overtaken', count('overtaken', 'lost')], ['h.failed', count('failed')]]],
     ['stocks', 'stock', [['h.stock'], ['h.held', (r) => number(r.gauge.active)], ['h.reserved', count('granted')], ['h.sold', count('completed')], ['h.cancelled', count('abandoned')],
-      ['h.soldout', count('denied')], ['h.lapsed', count('lost')], ['h.failed', count('failed', 'refused')]]],
+      ['h.soldout', count('denied')], ['h.refused', count('refused')], ['h.lapsed', count('lost')], ['h.failed', count('failed')]]],
   ]) {
     const rows = state.of(primitive).map((line) => ({ ...line, sum: state.sum([line]), gauge: state.gauge(primitive, line) }));
     $(id).hidden = rows.length === 0;

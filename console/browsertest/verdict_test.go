@@ -99,12 +99,14 @@ func TestTheSentence(t *testing.T) {
 		`{"disagreed": 1, "lost": 1, "in doubt": 1, "overtaken": 1}`: "bad disagreed",
 		`{"lost": 1, "in doubt": 1, "overtaken": 1}`:                 "warn overtaken",
 		`{"lost": 1, "in doubt": 1}`:                                 "warn doubt",
-		`{"lost": 1}`:                                                "warn lost",
+		`{"lost": 1, "failed": 3}`:                                   "warn lost",
+		`{"failed": 3, "degraded granted": 1}`:                       "warn failed before 3",
+		`{"degraded granted": 1, "degraded denied": 2}`:              "warn degraded before 3",
 	} {
 		p.is(`(() => { window.sentence = undefined; Promise.all([import("./state.js"), import("./views.js")]).then(([{ State }, { verdict }]) => {
 			const state = new State();
 			state.take({ from: 1, now: 60, shown: 60, gauges: [], lines: [{ primitive: "stock", name: "shop", policy: "", seconds: { 30: ` + counts + ` } }] });
-			window.sentence = verdict(state).join(" ");
+			window.sentence = verdict(state).flatMap((of) => of.n ?? of).join(" ");
 		}); })()`)
 		p.wants(`window.sentence !== undefined`)
 		if got := p.is(`window.sentence`); got != want {
