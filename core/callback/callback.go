@@ -77,7 +77,7 @@ var (
 	ErrDeadline = errors.New("callback: the deadline passed")
 	// ErrAnotherDelivery says that an event was acknowledged and not handled, because an
 	// event with the same Transition was done under another DeliveryID, which the provider
-	// does not sign (Preset.UnsignedID). Either somebody who has a copy sent it again, or
+	// does not sign (Preset.UnsignedID). Either somebody with a copy has sent it again, or
 	// the same has happened twice: read the present state from the provider's API, or set
 	// Options.DistinctDeliveries.
 	ErrAnotherDelivery = errors.New("callback: an event with the same bytes was done under another delivery id, so this one was not handled")

@@ -27,7 +27,7 @@ type Preset struct {
 	ByTransition bool
 	// UnsignedID says that Verify does not prove the DeliveryID. An event that is known by
 	// its Transition and comes under another DeliveryID is either sent again by somebody
-	// who has a copy, or has happened again. So OnError is told ([ErrAnotherDelivery]).
+	// with a copy, or has happened again. So OnError is told ([ErrAnotherDelivery]).
 	// It needs ByTransition.
 	UnsignedID bool
 

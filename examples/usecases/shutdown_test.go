@@ -22,18 +22,8 @@ import (
 // permits are back.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
-	st, err := store.Open(srv.Client(t), &store.Options{Prefix: srv.Prefix(t), Budget: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
 	const quota = 100_000
-	window := limit.FixedWindow{Name: "daily", Limit: quota, Window: 24 * time.Hour}
-	opts := &limit.Options{Prepaid: limit.Prepaid{Most: 100}}
-	prepaid, err := limit.New(st, "api", []limit.Policy{window}, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, prepaid, other := daily(t, quota)
 	slots, err := limit.NewConcurrency(st, "api", 1000, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +77,7 @@ func TestServe(t *testing.T) {
 	if answered.Load() != handled.Load() {
 		t.Errorf("got %d answers, want one for each of %d requests that the handler began", answered.Load(), handled.Load())
 	}
-	if taken := quota - left(t, st, window, opts); taken != handled.Load() {
+	if taken := quota - left(t, other); taken != handled.Load() {
 		t.Errorf("got %d permits taken, want the %d that requests used", taken, handled.Load())
 	}
 	if n, err := slots.InFlight(t.Context(), subjectOfAll(t)); n != 0 || err != nil {
@@ -98,47 +88,57 @@ func TestServe(t *testing.T) {
 // A request that does not end costs the prepaid permits nothing.
 func TestServeWithARequestThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
-	st, err := store.Open(srv.Client(t), &store.Options{Prefix: srv.Prefix(t), Budget: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	window := limit.FixedWindow{Name: "daily", Limit: 1000, Window: 24 * time.Hour}
-	opts := &limit.Options{Prepaid: limit.Prepaid{Most: 100}}
-	prepaid, err := limit.New(st, "api", []limit.Policy{window}, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, prepaid, other := daily(t, 1000)
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var handled atomic.Int64
 	ctx, sigterm := context.WithCancel(t.Context())
 	handler := nethttp.Middleware(gate.RateLimit(prepaid, gate.Everyone, nil))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		sigterm()
-		<-r.Context().Done()
+		if handled.Add(1) > 50 { // those before it had permits prepaid
+			sigterm()
+			<-r.Context().Done()
+		}
 	}))
 	go func() {
-		if a, err := http.Get("http://" + on.Addr().String()); err == nil {
-			_ = a.Body.Close()
+		for range 51 {
+			if a, err := http.Get("http://" + on.Addr().String()); err == nil {
+				_ = a.Body.Close()
+			}
 		}
 	}()
 	if err := Serve(ctx, &http.Server{Handler: handler}, on, time.Millisecond, st, prepaid); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 	}
-	if got := left(t, st, window, opts); got != 999 {
-		t.Errorf("got %d permits left, want 999", got)
+	if got := left(t, other); got != 1000-51 {
+		t.Errorf("got %d permits left, want those that 51 requests have not used", got)
 	}
 }
 
-// left is how many permits another process finds.
-func left(t *testing.T, st *store.Store, window limit.Policy, opts *limit.Options) int64 {
+// daily is a limit of so many a day with prepaid permits, in this process and in another.
+func daily(t *testing.T, quota int64) (st *store.Store, prepaid, other *limit.Limiter) {
 	t.Helper()
-	other, err := limit.New(st, "api", []limit.Policy{window}, opts)
+	srv := redistest.Standalone(t)
+	st, err := store.Open(srv.Client(t), &store.Options{Prefix: srv.Prefix(t), Budget: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := other.Peek(t.Context(), subjectOfAll(t))
+	var both [2]*limit.Limiter
+	for i := range both {
+		both[i], err = limit.New(st, "api", []limit.Policy{limit.FixedWindow{Name: "daily", Limit: quota, Window: 24 * time.Hour}},
+			&limit.Options{Prepaid: limit.Prepaid{Most: 100}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return st, both[0], both[1]
+}
+
+// left is how many permits a limiter finds.
+func left(t *testing.T, l *limit.Limiter) int64 {
+	t.Helper()
+	d, err := l.Peek(t.Context(), subjectOfAll(t))
 	if err != nil {
 		t.Fatal(err)
 	}
