@@ -121,6 +121,8 @@ func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 	}}
 }
 
+const faultsBudget = 300 * time.Millisecond
+
 // readTimeout is how long a client without ContextTimeoutEnabled waits on a connection
 // that has fallen silent.
 const readTimeout = 300 * time.Millisecond
@@ -197,7 +199,8 @@ func classOf(err error) class {
 func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 	t.Helper()
 	prefix := redistest.Prefix(t)
-	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Budget: 300 * time.Millisecond, Queue: store.Queued})
+	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Budget: faultsBudget, Queue: store.Queued})
+	f.client, f.store = rdb, st
 	all := attempts(t, st, prefix)
 	redistest.Await(t, 20*time.Second, "a first call", func() bool { return all[0].ask(t.Context(), "first") == nil })
 	const callers = 64
@@ -217,7 +220,7 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 		calling.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(caller)))
 			for n := 0; n < each || f.runsOn(); n++ {
-				redistest.Await(t, time.Minute, "a call that is sent", func() bool {
+				f.wait(t, "a call that is sent", func() bool {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					if r.IntN(5) == 0 {
@@ -295,6 +298,9 @@ type faults struct {
 	admin   redis.UniversalClient
 	cluster *redistest.ClusterServer // nil of a server
 	moved   map[int64]bool           // slots, whose other keys stayed behind
+	client  redis.UniversalClient
+	store   *store.Store
+	kind    atomic.Int64 // of the last fault
 
 	began  time.Time
 	ended  atomic.Int64          // calls
@@ -333,8 +339,20 @@ func (f *faults) runsOn() bool {
 func (f *faults) await(t *testing.T, calls *atomic.Int64, more int) bool {
 	t.Helper()
 	until := calls.Load() + int64(more)
-	redistest.Await(t, time.Minute, "calls to end", func() bool { return f.over.Load() || calls.Load() >= until })
+	f.wait(t, "calls to end", func() bool { return f.over.Load() || calls.Load() >= until })
 	return !f.over.Load()
+}
+
+// wait waits until something holds. While connections are cut early, what is in doubt takes most of them, and a call
+// of a caller may have to wait for minutes on a busy machine.
+func (f *faults) wait(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited for %s after %v of faults, the last of kind %d, and %d cuts: the breaker is open %t, the pool has %+v",
+				what, time.Since(f.began), f.kind.Load(), f.cutter.Cuts(), f.store.BreakerOpen(faultsBudget), f.client.PoolStats())
+		}
+	}
 }
 
 // inject causes faults while calls are made: first each kind once, in some order, and then at random. The first time
@@ -349,19 +367,22 @@ func (f *faults) inject(t *testing.T, r *rand.Rand) {
 		if n < len(kinds) {
 			kind = kinds[n]
 		}
+		f.kind.Store(int64(kind))
 		switch kind {
 		case 0:
 			if err := server.Admin(t).ScriptFlush(t.Context()).Err(); err != nil {
 				t.Errorf("SCRIPT FLUSH: got %v, want no error", err)
 			}
 		case 1:
-			server.Pause(t)
-			if !paused {
-				f.await(t, &f.told[notExecuted], 1)
-			}
-			paused = true
-			f.await(t, &f.ended, r.IntN(200)) // those of the time end with their budget
-			server.Resume(t)
+			func() {
+				server.Pause(t)
+				defer server.Resume(t)
+				if !paused {
+					f.await(t, &f.told[notExecuted], 1)
+				}
+				paused = true
+				f.await(t, &f.ended, r.IntN(200)) // those of the time end with their budget
+			}()
 		case 2:
 			if f.cluster != nil {
 				key := fmt.Sprintf("{moved%d}", n)
