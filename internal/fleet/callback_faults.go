@@ -120,10 +120,13 @@ func (s *till) lose(ctx context.Context, t *testing.T, id string) {
 func (s *till) resume(t *testing.T) {
 	t.Helper()
 	s.srv.Resume(t)
-	redistest.Await(t, time.Minute, "what was begun or ended meanwhile to be noted", func() bool {
-		stats := s.guard.Stats()
-		return stats.Running+stats.Undoing+stats.Concluding == 0
-	})
+	redistest.Await(t, time.Minute, "what was begun or ended meanwhile to be noted", s.idle)
+}
+
+// idle reports whether Redis has confirmed all that was begun and ended.
+func (s *till) idle() bool {
+	stats := s.guard.Stats()
+	return stats.Running+stats.Undoing+stats.Concluding == 0
 }
 
 func verified(ctx context.Context, d *callback.Delivery) ([]byte, error) {
@@ -239,7 +242,7 @@ var faults = map[string]struct {
 		redistest.Await(t, time.Minute, "the end of the handler to be noted", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.booked[id] == 1 && s.guard.Stats().Running == 0
+			return s.booked[id] == 1 && s.idle()
 		})
 	}, 1},
 	"deadline passed while verified": {func(t *testing.T, s *till, id string) {
