@@ -267,8 +267,9 @@ for i, lease in pairs(leases) do
     local rest = state.rest > 0 and state.rest or state.longest
     local ends, estimate = (now - now % 1000) / 1000 + lease.length, lease.token .. ':' .. given
     call('ZADD', lease.key, ends, estimate)
-    -- before Redis 7.2 the clock moves within a script
-    local set = redis.pcall('PEXPIRE', lease.key, max(rest - 2, 1))
+    -- A key lasts until its end is over, and before Redis 7.2 the clock moves within a
+    -- script. So none of these estimates is there in the next window.
+    local set = redis.pcall('PEXPIRE', lease.key, max(rest - 2, 0))
     if set ~= 1 then
       call('ZREM', lease.key, estimate)
       return set
