@@ -14,9 +14,9 @@ import (
 // those denials, as the window of a [FixedWindow] does. After a ban, denials are counted
 // from zero.
 //
-// The first ban lasts as long as For. A ban that begins no later than Max after the end
-// of the last one is twice as long as the last one, up to Max. A ban that begins later is
-// as long as For again.
+// The first ban lasts as long as For. A ban that begins less than Max after the end of the
+// last one is twice as long as the last one, up to Max. A ban that begins later is as long
+// as For again.
 //
 // While a subject is banned, its policy's own limit applies too. So if the ban ends
 // before the policy admits again, it changes nothing for a subject that waits; a subject

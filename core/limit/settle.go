@@ -12,7 +12,7 @@ import (
 type Settlement struct {
 	// After is the limiter's state afterwards, as Peek would report it. While the subject
 	// owes more than its limit, Remaining is 0, and RetryAfter is how long until a permit
-	// is free.
+	// is free. It says nothing of bans, and counts estimates whose lease has ended.
 	After Decision
 	// Forgiven is how many permits of the actual cost were not charged, because a policy
 	// would owe more than its MaxDebt. With several policies it is the largest such
