@@ -1,0 +1,232 @@
+package limit_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// choose returns one of the last decisions, and has the process that made it ask. exact is for
+// what gives back to a bucket, where the model knows what is left only at the moment of the
+// decision.
+func (w *walk) choose(exact bool) (*held, *limit.Limiter) {
+	if len(w.held) == 0 {
+		return nil, nil
+	}
+	at := len(w.held) - 1 - w.rng.IntN(min(len(w.held), 5))
+	h := w.held[at]
+	since := time.Since(w.read)
+	vague := !h.at.Equal(time.Now()) || since > 0 && since <= 10*time.Second // a reading of the clock is used again for that long
+	if exact && vague && h.drains() {
+		return nil, nil
+	}
+	if w.rng.IntN(4) > 0 { // or else again
+		w.held = slices.Delete(w.held, at, at+1)
+	}
+	return h, w.asks(h.by)
+}
+
+// drains reports whether a bucket was charged.
+func (h *held) drains() bool {
+	return slices.ContainsFunc(h.receipt.marks, func(m mark) bool {
+		_, is := m.(drained)
+		return is
+	})
+}
+
+// together has several callers take the same cost at one moment. Some of their calls are merged. The
+// decisions are those of one caller after the other, in some order.
+func (w *walk) together() {
+	w.Helper()
+	l := w.asks(w.rng.IntN(len(w.limiters)))
+	cost, callers := w.cost(), 2+w.rng.IntN(10)
+	w.note("by %d, %d callers, cost %d", w.by, callers, cost)
+	type answer struct {
+		view
+		decision limit.Decision
+		receipt  *receipt
+	}
+	got, want := make([]answer, callers), make([]answer, callers)
+	var calling sync.WaitGroup
+	for i := range got {
+		calling.Go(func() {
+			d, err := l.TakeN(w.Context(), "s", cost)
+			if err != nil {
+				w.Errorf("one of %d callers: got %v, want a decision", callers, err)
+			}
+			got[i] = answer{view: viewOf(d), decision: d}
+		})
+	}
+	calling.Wait()
+	for i := range want {
+		want[i].view, want[i].receipt = w.model.take(w.now(), cost, false)
+	}
+	byView := func(a, b answer) int { return strings.Compare(a.String(), b.String()) }
+	slices.SortFunc(got, byView)
+	slices.SortFunc(want, byView)
+	for i := range want {
+		w.same(got[i].decision, want[i].view)
+		if got[i].Allowed && cost > 0 {
+			w.held = append(w.held, &held{got[i].decision, want[i].receipt, w.by, time.Now(), false})
+		}
+	}
+}
+
+// crash has a process take once and end at that moment.
+func (w *walk) crash() {
+	w.Helper()
+	if w.driver.local || w.driver.down || w.rng.IntN(2) > 0 { // estimates in process have no lease
+		return
+	}
+	w.asks(0)
+	cost := w.cost()
+	w.note("cost %d, and a crash", cost)
+	makes, rdb := w.process()
+	l, err := makes(w.name, policiesOf(w.versions[0]), nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	d, err := l.TakeN(w.Context(), "s", cost)
+	rdb.Cut("refused")
+	if err != nil {
+		w.fail("got %v, want a decision", err)
+	}
+	want, taken := w.model.take(w.now(), cost, false)
+	w.same(d, want)
+	for i, p := range w.model.parts {
+		if l, is := p.state.(*leased); is && taken.marks[i] != nil {
+			l.crash(w.now(), taken.marks[i])
+		}
+	}
+}
+
+func (w *walk) refund() {
+	w.Helper()
+	h, l := w.choose(true)
+	if h == nil {
+		return
+	}
+	w.note("by %d, a refund of %d of %v ago", w.by, h.receipt.cost, time.Since(h.at))
+	err := l.Refund(w.Context(), h.Decision)
+	again := h.spent
+	given := !again && w.model.refund(w.now(), h.receipt)
+	h.spent, w.read = true, time.Now()
+	if h.receipt.empty() { // shadows that would have denied: the decision took nothing
+		given = !again
+	}
+	if given && err != nil || !given && !errors.Is(err, limit.ErrRefund) {
+		w.fail("a refund: got %v, want given back %t", err, given)
+	}
+}
+
+func (w *walk) settle() {
+	w.Helper()
+	actual := w.rng.Int64N(30)
+	if len(w.held) > 0 {
+		actual = w.rng.Int64N(min(3*w.held[len(w.held)-1].receipt.cost+3, 1<<53))
+	}
+	h, l := w.choose(true)
+	if h == nil || l.CanSettle() != nil {
+		return
+	}
+	w.note("by %d, a settlement of %d of %v ago to %d", w.by, h.receipt.cost, time.Since(h.at), actual)
+	got, err := h.Settle(w.Context(), actual)
+	if h.spent {
+		if !errors.Is(err, limit.ErrSettle) {
+			w.fail("a second conclusion: got %v, want ErrSettle", err)
+		}
+		return
+	}
+	forgiven := w.model.settle(w.now(), h.receipt, actual)
+	h.spent, w.read = true, time.Now()
+	if err != nil || got.Forgiven != forgiven {
+		w.fail("a settlement: got %d forgiven, %v, want %d", got.Forgiven, err, forgiven)
+	}
+	want, _ := w.model.take(w.now(), 1, true)
+	after := viewOf(got.After)
+	for i, p := range w.model.parts { // what is not settled is not read, nor are bans and leases
+		if h.receipt.marks[i] == nil || p.once || p.ban != nil || p.lease > 0 {
+			after.States[i] = want.States[i]
+			after.figures = want.figures
+		}
+	}
+	if !after.equal(want) {
+		w.fail("after a settlement: got %v\nwant %v", after, want)
+	}
+}
+
+func (w *walk) reset() {
+	w.Helper()
+	if w.rng.IntN(3) > 0 {
+		return
+	}
+	l := w.asks(w.rng.IntN(len(w.limiters)))
+	w.note("by %d, a reset", w.by)
+	found, err := l.Reset(w.Context(), "s")
+	want := w.model.reset(w.now())
+	w.held = nil
+	if (err != nil) != w.driver.down {
+		w.fail("a reset: got %v, want an error only without Redis", err)
+	}
+	// A key may last a moment longer than what it counts.
+	if want && !found || found && !want && w.driver.local {
+		w.fail("a reset: got found %t, want %t", found, want)
+	}
+}
+
+func (w *walk) ban() {
+	w.Helper()
+	d := time.Duration(1+w.rng.Int64N(1_000_000))*time.Millisecond - time.Duration(w.rng.IntN(2))
+	w.byHand(d, func(l *limit.Limiter) (time.Duration, bool, error) { return 0, false, l.Ban(w.Context(), "s", d) })
+}
+
+func (w *walk) unban() {
+	w.Helper()
+	w.byHand(0, func(l *limit.Limiter) (time.Duration, bool, error) {
+		found, err := l.Unban(w.Context(), "s")
+		return 0, found, err
+	})
+}
+
+func (w *walk) banned() {
+	w.Helper()
+	w.byHand(-1, func(l *limit.Limiter) (time.Duration, bool, error) {
+		left, err := l.Banned(w.Context(), "s")
+		return left, false, err
+	})
+}
+
+// byHand bans; with 0 it lifts bans, and with -1 it asks.
+func (w *walk) byHand(d time.Duration, do func(*limit.Limiter) (left time.Duration, found bool, err error)) {
+	w.Helper()
+	if w.rng.IntN(2) > 0 {
+		return
+	}
+	w.note("a ban of %v by hand", d)
+	left, found, err := do(w.asks(w.rng.IntN(len(w.limiters))))
+	if !slices.ContainsFunc(w.model.parts, func(p *part) bool { return p.ban != nil }) {
+		if !errors.Is(err, limit.ErrNoBan) {
+			w.fail("a ban of %v by hand: got %v, want ErrNoBan", d, err)
+		}
+		return
+	}
+	asks := d >= 0 || slices.ContainsFunc(w.model.parts, func(p *part) bool { return p.ban != nil && !p.shadow })
+	if (err != nil) != (w.driver.down && asks) {
+		w.fail("a ban of %v by hand: got %v, want an error only without Redis", d, err)
+	}
+	want := w.model.banned(w.now())
+	if d >= 0 {
+		was := w.model.ban(w.now(), d)
+		if d == 0 && !w.driver.down && found != (was > 0) {
+			w.fail("Unban: got found %t, want %t", found, was > 0)
+		}
+		return
+	}
+	if !w.driver.down && left != want {
+		w.fail("Banned: got %v, want %v", left, want)
+	}
+}

@@ -1,0 +1,92 @@
+package limit_test
+
+import (
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// driver is where the limiters of the table keep their state.
+type driver struct {
+	name string
+	// coarse: its keys end by whole milliseconds only if they began at one.
+	coarse bool
+	// local limiters ignore what is for Redis alone.
+	local bool
+	// down: Redis never answers, so the failure mode decides, and what only Redis does is an error.
+	down bool
+	// before is called outside of the bubble, and what it returns in the bubble.
+	before func(t *testing.T) func(t *testing.T) processes
+}
+
+// maker makes a limiter.
+type maker func(name string, policies []limit.Policy, opts *limit.Options) (*limit.Limiter, error)
+
+// processes share one Redis.
+type processes struct {
+	one maker
+	// another can lose its connection. It sends each call by itself.
+	another func() (maker, *redistest.CutClient)
+}
+
+var drivers = []driver{
+	{name: "in process", local: true, before: func(*testing.T) func(*testing.T) processes {
+		return func(*testing.T) processes { return processes{one: limit.NewLocal} }
+	}},
+	{name: "without Redis", down: true, before: func(*testing.T) func(*testing.T) processes {
+		return func(t *testing.T) processes {
+			rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, embedded(t))}
+			rdb.Cut("refused")
+			return processes{one: on(t, rdb, "neap")}
+		}
+	}},
+	{name: "miniredis", coarse: true, before: func(*testing.T) func(*testing.T) processes {
+		return func(t *testing.T) processes {
+			m := embedded(t)
+			return sharing(t, "neap", func() *redis.Client { return redistest.BubbleClient(t, m) })
+		}
+	}},
+	{name: "server", before: func(t *testing.T) func(*testing.T) processes {
+		t.Helper()
+		srv := redistest.Standalone(t)
+		prefix := srv.Prefix(t)
+		return func(t *testing.T) processes {
+			return sharing(t, prefix, func() *redis.Client { return new(redistest.OnClock).Client(t, srv) })
+		}
+	}},
+}
+
+func sharing(t *testing.T, prefix string, connect func() *redis.Client) processes {
+	t.Helper()
+	return processes{on(t, connect(), prefix), func() (maker, *redistest.CutClient) {
+		rdb := &redistest.CutClient{Client: connect()}
+		return on(t, rdb, prefix), rdb
+	}}
+}
+
+// embedded is a miniredis in a bubble.
+func embedded(t *testing.T) *miniredis.Miniredis {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	return m
+}
+
+// on makes limiters on a client's Redis.
+func on(t *testing.T, rdb script.Client, prefix string) maker {
+	t.Helper()
+	st, err := store.Open(rdb, &store.Options{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(name string, policies []limit.Policy, opts *limit.Options) (*limit.Limiter, error) {
+		return limit.New(st, name, policies, opts)
+	}
+}

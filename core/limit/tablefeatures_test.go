@@ -1,0 +1,110 @@
+package limit_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// feature is a column of the table: what is done to policies, with which options, and what happens
+// beside takes, peeks and pauses.
+type feature struct {
+	name   string
+	change func(rng *rand.Rand, s spec) spec
+	opts   limit.Options
+	acts   []func(*walk)
+	// changed: three processes have three versions of the numbers.
+	changed bool
+	without []string // rows that it does not concern
+}
+
+var features = []feature{
+	{name: "plain"},
+	{name: "shadow", change: func(rng *rand.Rand, s spec) spec {
+		s.shadow = rng.IntN(2) == 0
+		return s
+	}},
+	{name: "per request", change: func(rng *rand.Rand, s spec) spec {
+		s.once = rng.IntN(2) == 0
+		return s
+	}},
+	{name: "ban", acts: []func(*walk){(*walk).ban, (*walk).unban, (*walk).banned, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
+		s.shadow = rng.IntN(4) == 0
+		if rng.IntN(4) > 0 {
+			s.ban = randomBan(rng)
+		}
+		return s
+	}},
+	{name: "refund", acts: []func(*walk){(*walk).refund, (*walk).refund, (*walk).refund, (*walk).reset}, change: lasting},
+	{name: "settle", acts: []func(*walk){(*walk).settle, (*walk).settle, (*walk).settle, (*walk).refund}, change: settled},
+	{
+		name: "remembered", opts: limit.Options{RememberDenials: time.Minute}, change: lasting,
+		acts: []func(*walk){(*walk).refund, (*walk).refund, (*walk).reset},
+	},
+	{name: "together", acts: []func(*walk){(*walk).together}},
+	{name: "kept", without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
+	{name: "lease", without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},
+	{name: "changed", changed: true, without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
+	{
+		name: "all", opts: limit.Options{RememberDenials: time.Second},
+		acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).ban, (*walk).unban, (*walk).reset},
+		change: func(rng *rand.Rand, s spec) spec {
+			s = kept(rng, s)
+			s.shadow = rng.IntN(4) == 0
+			s.once = s.once || rng.IntN(4) == 0
+			if rng.IntN(3) == 0 {
+				s.ban = randomBan(rng)
+			}
+			return s
+		},
+	},
+}
+
+// lasting makes windows long enough to tell two of them apart, however roughly a clock is known.
+func lasting(_ *rand.Rand, s spec) spec {
+	const least = 200 * time.Millisecond
+	if length := s.length(); length == 0 || length >= least {
+		return s
+	}
+	switch p := s.base.(type) {
+	case limit.FixedWindow:
+		p.Window = least
+		s.base = p
+	case limit.SlidingWindow:
+		p.Window = least
+		s.base = p
+	}
+	return s
+}
+
+// settled is lasting for what can be settled: a log counts requests.
+func settled(rng *rand.Rand, s spec) spec {
+	if _, is := s.base.(limit.SlidingLog); is {
+		s.once = true
+	}
+	return lasting(rng, s)
+}
+
+// kept is settled for a policy that keeps what was counted. A bucket is another kind then.
+func kept(rng *rand.Rand, s spec) spec {
+	if _, is := s.base.(limit.TokenBucket); !is {
+		s.kept = true
+	}
+	return settled(rng, s)
+}
+
+// onLease is settled for windows whose estimates have a lease. Others have none.
+func onLease(rng *rand.Rand, s spec) spec {
+	s = settled(rng, s)
+	switch p := s.base.(type) {
+	case limit.FixedWindow:
+		s.lease = min(max(p.Window/time.Duration(3+rng.IntN(20)), 20*time.Millisecond), day)
+	case limit.CalendarWindow:
+		s.lease = map[limit.Period]time.Duration{limit.Hour: 10 * time.Minute, limit.Day: time.Hour}[p.Every]
+		s.lease = cmp.Or(s.lease, day)
+	}
+	s.lease = s.lease.Truncate(time.Millisecond)
+	return s
+}
