@@ -115,8 +115,8 @@ browser: chromium ## use the pages of the console and of play in a headless Chro
 	cd console/browsertest && go test -count=1 -timeout 20m ./...
 
 .PHONY: mutants
-mutants: redis ## make mutants of the adapters; the contract must catch each
-	go run ./core/gate/gatetest/mutants
+mutants: redis ## make mutants of the adapters and of the limits; the tests must catch each
+	go run ./internal/mutants
 
 .PHONY: fuzz
 fuzz: redis ## fuzz each target for FUZZTIME (20s)

@@ -1,8 +1,8 @@
-// Mutants shows that the contract suite can fail. It changes one line of an adapter at a
-// time. Each change is a mistake that is easily made in an adapter. Mutants runs the
-// adapter's tests on the changed source, and expects them to fail:
+// Mutants shows that tests can fail: the contract of the adapters, and the tests of limits.
+// It changes one place of a source at a time. Each change is a mistake that is easily made
+// there. Mutants runs the package's tests on the changed source, and expects them to fail:
 //
-//	go run ./core/gate/gatetest/mutants [-adapter name] [-v]
+//	go run ./internal/mutants [-of core/limit] [-v]
 //
 // It exits with 1 if a change does not apply or does not compile, if the tests pass on a
 // change three times in a row, or if they fail without a change. It writes nothing into
@@ -29,7 +29,7 @@ func main() {
 }
 
 func command() error {
-	only := flag.String("adapter", "", "mutate only this adapter")
+	only := flag.String("of", "", "mutate only this package")
 	verbose := flag.Bool("v", false, "show the tests' output for every bug")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -55,12 +55,12 @@ func run(ctx context.Context, only string, verbose bool) error {
 	turns := make(chan struct{}, 3*runtime.NumCPU()) // tests wait for most of their time
 	var wg sync.WaitGroup
 	found := false
-	for _, a := range adapters {
-		if only != "" && only != a.name {
+	for _, of := range targets {
+		if only != "" && only != of.name {
 			continue
 		}
 		found = true
-		for _, m := range a.mutants() {
+		for _, m := range of.mutants() {
 			turns <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-turns }()
@@ -71,7 +71,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 	wg.Wait()
 	switch {
 	case !found:
-		return fmt.Errorf("no adapter %q", only)
+		return fmt.Errorf("no mutants of %q", only)
 	case len(r.faults) > 0: // printed again, so that they stand at the end of the log
 		return fmt.Errorf("%d bugs caught, and %d faults:\n%s", r.caught, len(r.faults), strings.Join(r.faults, "\n"))
 	}

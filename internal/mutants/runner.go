@@ -8,11 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
 
-// limit is how long an adapter's tests may take. With a bug they may wait for something
+// limit is how long a package's tests may take. With a bug they may wait for something
 // that never happens.
 const limit = 90 * time.Second
 
@@ -30,23 +31,24 @@ type runner struct {
 	mu     sync.Mutex
 	caught int
 	faults []string
+	read   map[string]func() (binary string, err error) // binaries of tests that read the scripts from a directory, by their package
 }
 
-// test expects the tests of a mutant to fail, and those of the adapter without a
+// test expects the tests of a mutant to fail, and those of the package without a
 // bug to pass.
 func (r *runner) test(ctx context.Context, m mutant) {
-	binary, err := r.build(ctx, m)
+	binary, remove, err := r.prepare(ctx, m)
 	if err != nil {
-		r.fault(fmt.Sprintf("%s: %s: %v", m.adapter, m.why, err))
+		r.fault(fmt.Sprintf("%s: %s: %v", m.target, m.why, err))
 		return
 	}
-	defer os.Remove(binary)
+	defer remove()
 	for try := 1; ; try++ {
 		output, passed := r.execute(ctx, m, binary)
 		fault := m.fault(output, passed)
 		switch {
 		case ctx.Err() != nil:
-			r.fault(fmt.Sprintf("%s: %v", m.adapter, ctx.Err()))
+			r.fault(fmt.Sprintf("%s: %v", m.target, ctx.Err()))
 			return
 		case fault == "" && m.file == "":
 			return
@@ -66,67 +68,144 @@ func (r *runner) test(ctx context.Context, m mutant) {
 func (m mutant) fault(output string, passed bool) string {
 	switch {
 	case m.file == "" && !passed:
-		return fmt.Sprintf("%s: the tests fail without a bug:\n%s", m.adapter, output)
+		return fmt.Sprintf("%s: the tests fail without a bug:\n%s", m.target, output)
 	case m.file != "" && passed:
-		return fmt.Sprintf("%s: SURVIVED: %s\n\t%s: %s  =>  %s", m.adapter, m.why, m.file, m.old, m.new)
+		return fmt.Sprintf("%s: SURVIVED: %s\n\t%s: %s  =>  %s", m.target, m.why, m.file, m.old, m.new)
 	case m.file != "" && !failure.MatchString(output):
-		return fmt.Sprintf("%s: %s: the tests ended without a verdict:\n%s", m.adapter, m.why, output)
+		return fmt.Sprintf("%s: %s: the tests ended without a verdict:\n%s", m.target, m.why, output)
 	}
 	return ""
 }
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)`)
 
-// build makes the binary of an adapter's tests.
-func (r *runner) build(ctx context.Context, m mutant) (binary string, err error) {
+// prepare makes what the tests of a mutant need: their binary and, if the bug is in a
+// script, the scripts.
+func (r *runner) prepare(ctx context.Context, m mutant) (binary string, remove func(), err error) {
+	if m.isScript() {
+		scripts := r.scripts(m)
+		binary, err = r.reader(ctx, m.target)()
+		if err == nil {
+			err = r.writeScripts(m, scripts)
+		}
+		return binary, func() { _ = os.RemoveAll(scripts) }, err
+	}
 	binary = filepath.Join(r.tmp, m.name+".test")
+	if m.file == "" {
+		return binary, func() { _ = os.Remove(binary) }, r.build(ctx, m.target, binary, nil)
+	}
+	source, err := m.source(r.root)
+	if err == nil {
+		err = r.build(ctx, m.target, binary, map[string][]byte{m.file: source})
+	}
+	return binary, func() { _ = os.Remove(binary) }, err
+}
+
+// scriptsEnv names the directory of the scripts to the tests of a mutant.
+const scriptsEnv = "NEAP_MUTANT_SCRIPTS"
+
+// fromDirectory is package lua with the scripts of a directory. So one binary does for the
+// bugs of all scripts.
+const fromDirectory = `package lua
+
+import (
+	"io/fs"
+	"os"
+)
+
+var FS fs.FS = os.DirFS(os.Getenv("` + scriptsEnv + `"))
+`
+
+// reader makes the binary of a package's tests that read the scripts from a directory,
+// once.
+func (r *runner) reader(ctx context.Context, target string) func() (binary string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.read == nil {
+		r.read = map[string]func() (string, error){}
+	}
+	if r.read[target] == nil {
+		binary := filepath.Join(r.tmp, strings.ReplaceAll(target, "/", "-")+"-scripts.test")
+		r.read[target] = sync.OnceValues(func() (string, error) {
+			return binary, r.build(ctx, target, binary, map[string][]byte{"lua/lua.go": []byte(fromDirectory)})
+		})
+	}
+	return r.read[target]
+}
+
+func (r *runner) scripts(m mutant) (dir string) { return filepath.Join(r.tmp, m.name+"-scripts") }
+
+// writeScripts writes all scripts into a directory, one of them with the bug.
+func (r *runner) writeScripts(m mutant, dir string) error {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(r.root, "lua"))); err != nil {
+		return err
+	}
+	source, err := m.source(r.root)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, filepath.Base(m.file)), source, 0o600)
+}
+
+// build makes the binary of a package's tests. The compiler reads the changed files as an
+// overlay.
+func (r *runner) build(ctx context.Context, target, binary string, changed map[string][]byte) error {
 	args := []string{"test", "-c", "-ldflags=-s -w", "-o", binary}
-	if m.file != "" {
-		overlay, err := r.overlay(m)
+	if changed != nil {
+		overlay, err := r.overlay(binary, changed)
 		if err != nil {
-			return "", err
+			return err
 		}
 		args = append(args, "-overlay", overlay)
 	}
 	build := exec.CommandContext(ctx, "go", append(args, ".")...)
-	build.Dir = filepath.Join(r.root, m.adapter) // which may be a module of its own
+	build.Dir = filepath.Join(r.root, target) // which may be a module of its own
 	r.builds <- struct{}{}
 	out, err := build.CombinedOutput()
 	<-r.builds
 	if err != nil {
-		return "", fmt.Errorf("it does not compile:\n%s", out)
+		return fmt.Errorf("it does not compile:\n%s", out)
 	}
-	return binary, nil
+	return nil
 }
 
-// overlay writes the overlay with which the compiler reads the changed file.
-func (r *runner) overlay(m mutant) (path string, err error) {
-	source, err := m.source(r.root)
-	if err != nil {
-		return "", err
+// overlay writes the overlay with which the compiler reads the changed files.
+func (r *runner) overlay(binary string, changed map[string][]byte) (path string, err error) {
+	replace := map[string]string{}
+	for file, source := range changed {
+		path := fmt.Sprintf("%s-%d.go", binary, len(replace))
+		if err := os.WriteFile(path, source, 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(r.root, file)] = path
 	}
-	changed := filepath.Join(r.tmp, m.name+".go")
-	overlay, err := json.Marshal(map[string]map[string]string{
-		"Replace": {filepath.Join(r.root, m.file): changed},
-	})
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err == nil {
-		err = os.WriteFile(changed, source, 0o600)
+		err = os.WriteFile(binary+".json", overlay, 0o600)
 	}
-	if err == nil {
-		err = os.WriteFile(changed+".json", overlay, 0o600)
-	}
-	return changed + ".json", err
+	return binary + ".json", err
 }
 
-// execute runs an adapter's tests.
+// execute runs a package's tests: first those that catch most bugs.
 func (r *runner) execute(ctx context.Context, m mutant, binary string) (output string, passed bool) {
-	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String())
-	tests.Dir = filepath.Join(r.root, m.adapter)
-	out, err := tests.CombinedOutput()
-	if r.verbose {
-		fmt.Printf("%s:\n%s\n", filepath.Base(binary), out)
+	passed = true
+	for _, which := range []string{m.first, ""} {
+		if !passed {
+			break
+		}
+		tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+which)
+		tests.Dir = filepath.Join(r.root, m.target)
+		tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m))
+		out, err := tests.CombinedOutput()
+		if r.verbose {
+			fmt.Printf("%s:\n%s\n", m.name, out)
+		}
+		output, passed = string(out), err == nil
+		if which == "" { // those were all
+			break
+		}
 	}
-	return string(out), err == nil
+	return output, passed
 }
 
 func (r *runner) caughtBy(m mutant, output string) {
@@ -135,7 +214,7 @@ func (r *runner) caughtBy(m mutant, output string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.caught++
-	fmt.Printf("%-10s caught: %s (%s)\n", m.adapter, m.why, test[1]+test[2])
+	fmt.Printf("%-10s caught: %s (%s)\n", m.target, m.why, test[1]+test[2])
 }
 
 func (r *runner) fault(text string) {

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
-// adapter is a package whose tests run the contract, and the sources that are changed in
-// order to see these tests fail.
-type adapter struct {
+// target is a package, and the sources that are changed in order to see its tests fail.
+type target struct {
 	name    string // its directory, too
 	sources []source
+	// first are the tests that run before all others, because they catch most bugs; empty
+	// if none do.
+	first string
 }
 
 // source is a file, by its path in the module, and the bugs to put into it.
@@ -20,35 +24,41 @@ type source struct {
 	bugs []bug
 }
 
-// bug is a change of one line: old, which occurs exactly once in the file, becomes new.
+// bug is a change of one place: old, which occurs exactly once in the file, becomes new.
 // why says what would go wrong.
 type bug struct{ why, old, new string }
 
-var adapters = []adapter{
-	{"nethttp", nethttpBugs},
-	{"ginlimit", ginBugs},
-	{"echolimit", echoBugs},
-	{"fiberlimit", fiberBugs},
-	{"echo5limit", echo5Bugs},
-	{"fiber3limit", fiber3Bugs},
+// The tests of the adapters run the contract.
+var targets = []target{
+	{name: "nethttp", sources: nethttpBugs},
+	{name: "ginlimit", sources: ginBugs},
+	{name: "echolimit", sources: echoBugs},
+	{name: "fiberlimit", sources: fiberBugs},
+	{name: "echo5limit", sources: echo5Bugs},
+	{name: "fiber3limit", sources: fiber3Bugs},
+	{name: "core/limit", sources: slices.Concat(limitScripts, limitBugs), first: "^TestTable$"},
 }
 
-// mutant is an adapter with one bug. If file is empty, it has none.
+// mutant is a package with one bug. If file is empty, it has none.
 type mutant struct {
-	adapter, name, file string
+	target, first, name, file string
 	bug
 }
 
-// mutants are the adapter without a bug, and then with each bug.
-func (a adapter) mutants() []mutant {
-	all := []mutant{{adapter: a.name, name: a.name + "-control", bug: bug{why: "without a bug"}}}
-	for _, s := range a.sources {
+// mutants are the package without a bug, and then with each bug.
+func (t *target) mutants() []mutant {
+	name := strings.ReplaceAll(t.name, "/", "-")
+	all := []mutant{{target: t.name, name: name + "-control", bug: bug{why: "without a bug"}}}
+	for _, s := range t.sources {
 		for _, b := range s.bugs {
-			all = append(all, mutant{a.name, fmt.Sprintf("%s-%d", a.name, len(all)), s.file, b})
+			all = append(all, mutant{t.name, t.first, fmt.Sprintf("%s-%d", name, len(all)), s.file, b})
 		}
 	}
 	return all
 }
+
+// isScript reports whether the bug is in a Lua script.
+func (m mutant) isScript() bool { return strings.HasSuffix(m.file, ".lua") }
 
 // source is the changed file, for the module at root.
 func (m mutant) source(root string) ([]byte, error) {

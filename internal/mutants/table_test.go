@@ -6,22 +6,22 @@ import (
 	"testing"
 )
 
-// fewest is how many bugs an adapter must have.
+// fewest is how many bugs a package must have.
 const fewest = 6
 
 // TestTablesApply notices that code has changed so that a table does not fit it any more.
 // Otherwise only the next nightly run would notice.
 func TestTablesApply(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..", "..", "..")
-	for _, a := range adapters {
-		bugs := a.mutants()[1:]
+	root := filepath.Join("..", "..")
+	for _, of := range targets {
+		bugs := of.mutants()[1:]
 		if len(bugs) < fewest {
-			t.Errorf("%s: got %d bugs, want %d at least", a.name, len(bugs), fewest)
+			t.Errorf("%s: got %d bugs, want %d at least", of.name, len(bugs), fewest)
 		}
 		for _, m := range bugs {
 			if _, err := m.source(root); err != nil {
-				t.Errorf("%s: %s: %v", a.name, m.why, err)
+				t.Errorf("%s: %s: %v", of.name, m.why, err)
 			}
 		}
 	}

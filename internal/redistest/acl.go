@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"testing"
@@ -80,13 +81,13 @@ func (s *Server) LoadScripts(tb testing.TB) {
 
 // scripts are the library's, by their SHA.
 var scripts = sync.OnceValue(func() map[string]string {
-	files, err := lua.FS.ReadDir(".")
+	files, err := fs.ReadDir(lua.FS, ".")
 	if err != nil {
 		panic(err)
 	}
 	sources := map[string]string{}
 	for _, file := range files {
-		source, err := lua.FS.ReadFile(file.Name())
+		source, err := fs.ReadFile(lua.FS, file.Name())
 		if err != nil {
 			panic(err)
 		}

@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 func TestUnhurriedWaits(t *testing.T) {
 	t.Parallel()
 	srv := NewStandalone(t)
-	source, err := lua.FS.ReadFile("lock_inspect.lua")
+	source, err := fs.ReadFile(lua.FS, "lock_inspect.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
