@@ -9,7 +9,8 @@ import (
 )
 
 // OnlyFailures is a Count for [RateLimitOptions]. It counts only answers with a status of
-// 400 or above, such as failed logins.
+// 400 or above. That includes the failures of your service: for logins, count what your
+// handler answers to a wrong password.
 func OnlyFailures(status int) bool { return status >= 400 }
 
 // admission is what an admitted request took from a limiter. It exists only if the gate

@@ -13,5 +13,5 @@ async function place(order) {
     if (seconds > 60) return answer; // such as a quota of the month: tell the user
     await new Promise((done) => setTimeout(done, 1000 * seconds + 500 * Math.random()));
   }
-  return answer;
+  return answer; // null: nothing was ever readable, so tell the user that it is not known
 }

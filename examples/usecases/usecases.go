@@ -182,8 +182,8 @@ func Logins(rdb script.Client, proxies []netip.Prefix) (gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	failures := &gate.RateLimitOptions{Count: gate.OnlyFailures}
-	return gate.Chain(
+	failures := &gate.RateLimitOptions{Count: func(status int) bool { return status == http.StatusUnauthorized }}
+	return gate.RateLimits(
 		gate.RateLimit(all, client, failures),
 		gate.RateLimit(guesses, account, failures),
 	), nil

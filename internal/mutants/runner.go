@@ -186,26 +186,16 @@ func (r *runner) overlay(binary string, changed map[string][]byte) (path string,
 	return binary + ".json", err
 }
 
-// execute runs a package's tests: first those that catch most bugs.
+// execute runs a package's tests.
 func (r *runner) execute(ctx context.Context, m mutant, binary string) (output string, passed bool) {
-	passed = true
-	for _, which := range []string{m.first, ""} {
-		if !passed {
-			break
-		}
-		tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+which)
-		tests.Dir = filepath.Join(r.root, m.target)
-		tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m))
-		out, err := tests.CombinedOutput()
-		if r.verbose {
-			fmt.Printf("%s:\n%s\n", m.name, out)
-		}
-		output, passed = string(out), err == nil
-		if which == "" { // those were all
-			break
-		}
+	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+m.tests)
+	tests.Dir = filepath.Join(r.root, m.target)
+	tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m))
+	out, err := tests.CombinedOutput()
+	if r.verbose {
+		fmt.Printf("%s:\n%s\n", m.name, out)
 	}
-	return output, passed
+	return string(out), err == nil
 }
 
 func (r *runner) caughtBy(m mutant, output string) {

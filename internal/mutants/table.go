@@ -13,9 +13,7 @@ import (
 type target struct {
 	name    string // its directory, too
 	sources []source
-	// first are the tests that run before all others, because they catch most bugs; empty
-	// if none do.
-	first string
+	tests   string // those that must catch each bug; empty for all
 }
 
 // source is a file, by its path in the module, and the bugs to put into it.
@@ -36,22 +34,22 @@ var targets = []target{
 	{name: "fiberlimit", sources: fiberBugs},
 	{name: "echo5limit", sources: echo5Bugs},
 	{name: "fiber3limit", sources: fiber3Bugs},
-	{name: "core/limit", sources: slices.Concat(limitScripts, limitBugs), first: "^TestTable$"},
+	{name: "core/limit", sources: slices.Concat(limitScripts, limitBugs), tests: "^TestTable$"},
 }
 
 // mutant is a package with one bug. If file is empty, it has none.
 type mutant struct {
-	target, first, name, file string
+	target, tests, name, file string
 	bug
 }
 
 // mutants are the package without a bug, and then with each bug.
 func (t *target) mutants() []mutant {
 	name := strings.ReplaceAll(t.name, "/", "-")
-	all := []mutant{{target: t.name, name: name + "-control", bug: bug{why: "without a bug"}}}
+	all := []mutant{{target: t.name, tests: t.tests, name: name + "-control", bug: bug{why: "without a bug"}}}
 	for _, s := range t.sources {
 		for _, b := range s.bugs {
-			all = append(all, mutant{t.name, t.first, fmt.Sprintf("%s-%d", name, len(all)), s.file, b})
+			all = append(all, mutant{t.name, t.tests, fmt.Sprintf("%s-%d", name, len(all)), s.file, b})
 		}
 	}
 	return all
