@@ -76,13 +76,6 @@ type concurrency struct {
 }
 
 func (g *concurrency) Enter(r Request) Pass {
-	if g.twice.watches() {
-		return g.twice.enter(r, g.enter)
-	}
-	return g.enter(r)
-}
-
-func (g *concurrency) enter(r Request) Pass {
 	if g.skip != nil && g.skip(r) {
 		return Pass{}
 	}
@@ -90,6 +83,7 @@ func (g *concurrency) enter(r Request) Pass {
 	if err != nil {
 		return g.answers.refuse(r, err)
 	}
+	g.twice.warn(r)
 	ctx := r.Context()
 	slot, err := g.limit.Try(ctx, subject)
 	if err != nil {
@@ -105,7 +99,7 @@ func (g *concurrency) enter(r Request) Pass {
 		})
 	}
 	// If Release cannot finish immediately, it goes on in the background.
-	return Pass{Header: fields, Leave: func(*Reply) { _ = slot.Release(ctx) }}
+	return g.twice.mark(r, Pass{Header: fields, Leave: func(*Reply) { _ = slot.Release(ctx) }})
 }
 
 // tell calls the hook. If the hook panics, tell gives the slot back, because no Leave

@@ -37,18 +37,30 @@ func hintProxy(r Request, peer netip.Addr) {
 // twice warns if its gate decides twice about one request.
 type twice struct{ admitted atomic.Int32 }
 
-// enter is that of the gate.
-func (t *twice) enter(r Request, enter func(Request) Pass) Pass {
-	if r.Context().Value(t) != nil {
+// counted is a request that a gate has counted. A request whose context was made from that
+// of another one is told apart by it.
+type counted struct {
+	method, path string
+	peer         netip.AddrPort
+}
+
+func countedOf(r Request) counted { return counted{r.Method(), r.Path(), r.RemoteAddr()} }
+
+// warn is called before the gate counts a request.
+func (t *twice) warn(r Request) {
+	if t.watches() && r.Context().Value(t) == countedOf(r) {
 		twiceHint.Give("neap: one gate decides twice about one request, which then counts twice: mount the gate once", "route", r.Route())
 	}
-	p := enter(r)
-	if p.Reply == nil {
+}
+
+// mark is called with what the gate answers to a request that it has counted and admitted.
+func (t *twice) mark(r Request, p Pass) Pass {
+	if p.Reply == nil && t.watches() {
 		t.admitted.Add(1)
 		if p.Context == nil {
 			p.Context = r.Context()
 		}
-		p.Context = context.WithValue(p.Context, t, true)
+		p.Context = context.WithValue(p.Context, t, countedOf(r))
 	}
 	return p
 }

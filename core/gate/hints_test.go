@@ -84,6 +84,50 @@ func TestAHintOfAGateThatDecidesTwice(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
+// TestWhatCountsOnceIsNotHintedAt: a gate beside itself that counts a request once, and a gate that counts a request
+// that a handler makes with the context of another. A member of limits is a gate like any other.
+func TestWhatCountsOnceIsNotHintedAt(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
+	limits := func(opts *gate.RateLimitOptions) gate.Gate {
+		return gate.RateLimit(hourly(t, 1e6), gate.Everyone, opts)
+	}
+	get := func(h http.Handler, ctx context.Context, path string) {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", path, nil))
+	}
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	one, other := limits(nil), limits(nil)
+	type inside struct{}
+	skips := func(inner bool) *gate.RateLimitOptions {
+		return &gate.RateLimitOptions{Skip: func(r gate.Request) bool { return !inner || r.Value(inside{}) == nil }}
+	}
+	for name, c := range map[string]struct {
+		want int
+		h    http.Handler
+	}{
+		"skipped by both": {0, func() http.Handler {
+			mount := nethttp.Middleware(limits(skips(false)))
+			return mount(mount(ok))
+		}()},
+		"skipped outside": {0, func() http.Handler {
+			mount := nethttp.Middleware(limits(skips(true)))
+			return mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mount(ok).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), inside{}, true)))
+			}))
+		}()},
+		"a request of the handler": {0, func() http.Handler {
+			mount := nethttp.Middleware(limits(nil))
+			inner := mount(ok)
+			return mount(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { get(inner, r.Context(), "/inner") }))
+		}()},
+		"a member of limits outside": {1, nethttp.Middleware(gate.RateLimits(one, other))(nethttp.Middleware(other)(ok))},
+		"a member of limits inside":  {1, nethttp.Middleware(other)(nethttp.Middleware(gate.RateLimits(one, other))(ok))},
+	} {
+		text := logged(t, func() { get(c.h, context.Background(), "/x") })
+		if n := strings.Count(text, "mount the gate once"); n != c.want {
+			t.Errorf("%s: got %q, want %d lines", name, text, c.want)
+		}
+	}
+}
+
 // TestAGateThatIsMountedTwiceInNetHTTP: it looks at the first requests alone.
 func TestAGateThatIsMountedTwiceInNetHTTP(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
 	mount := nethttp.Middleware(gate.RateLimit(hourly(t, 1e6), gate.Everyone, nil))

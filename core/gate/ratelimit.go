@@ -213,13 +213,6 @@ type rateLimit struct {
 }
 
 func (g *rateLimit) Enter(r Request) Pass {
-	if g.twice.watches() {
-		return g.twice.enter(r, g.enter)
-	}
-	return g.enter(r)
-}
-
-func (g *rateLimit) enter(r Request) Pass {
 	if g.skips(r) {
 		return Pass{}
 	}
@@ -227,6 +220,7 @@ func (g *rateLimit) enter(r Request) Pass {
 	if err != nil {
 		return g.answers.refuse(r, err)
 	}
+	g.twice.warn(r)
 	d, err := g.take(r, ask)
 	switch {
 	case errors.Is(err, limit.ErrQueue):
@@ -240,7 +234,7 @@ func (g *rateLimit) enter(r Request) Pass {
 	if !d.Allowed {
 		return g.exceeded(r, d)
 	}
-	return g.admitted(r, ask, d)
+	return g.twice.mark(r, g.admitted(r, ask, d))
 }
 
 // tellDegraded calls OnError. If OnError panics, the request does not run, and no other

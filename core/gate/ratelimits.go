@@ -54,13 +54,6 @@ func RateLimits(limits ...Gate) Gate {
 type rateLimits []*rateLimit
 
 func (all rateLimits) Enter(r Request) Pass {
-	if first := &all[0].twice; first.watches() {
-		return first.enter(r, all.enter)
-	}
-	return all.enter(r)
-}
-
-func (all rateLimits) enter(r Request) Pass {
 	asked := make(rateLimits, 0, len(all))
 	asks := make([]limit.Ask, 0, len(all))
 	for _, g := range all {
@@ -72,6 +65,7 @@ func (all rateLimits) enter(r Request) Pass {
 			return g.answers.refuse(r, err)
 		}
 		if ask.Cost != 0 {
+			g.twice.warn(r)
 			asked, asks = append(asked, g), append(asks, ask)
 		}
 	}
@@ -99,7 +93,7 @@ func (all rateLimits) enter(r Request) Pass {
 	}
 	admitted := make(chain, len(asked))
 	for i, g := range asked {
-		admitted[i] = decided(func(r Request) Pass { return g.admitted(r, asks[i], joint.Decisions[i]) })
+		admitted[i] = decided(func(r Request) Pass { return g.twice.mark(r, g.admitted(r, asks[i], joint.Decisions[i])) })
 	}
 	pass := admitted.Enter(r)
 	pass.Header = lists(pass.Header, asked[joint.Binds].opts.Headers.fields(&joint.Decisions[joint.Binds], 0))
