@@ -49,8 +49,8 @@ type Options struct {
 	// not given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of
 	// an event that was not handled because it was done under another DeliveryID
 	// ([ErrAnotherDelivery]). It is not told of an event or order that another delivery
-	// is handling, of a client that is gone, or of an event that was rejected before. An
-	// error about one event is an [*EventError], which says which event it is.
+	// is handling, of a client that is gone, or of an event that was rejected before under
+	// the same DeliveryID. An error about one event is an [*EventError], which says which event it is.
 	//
 	// Many goroutines call OnError at once, also after the request has been answered. The
 	// answer waits for it, but not past the deadline. If it panics, the panic is

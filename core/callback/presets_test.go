@@ -204,6 +204,8 @@ func TestOrders(t *testing.T) {
 		"GitHub":                         {callback.GitHub(), pushed, "o/r", ""},
 		"GitHub, a form":                 {callback.GitHub(), "payload=" + url.QueryEscape(pushed), "o/r", pushed},
 		"GitHub, without a repository":   {callback.GitHub(), `{"organization":{"login":"o"}}`, "o", ""},
+		"GitHub, two repositories":       {callback.GitHub(), `{"repository":{"full_name":"o/r","full_name":"o/s"},"organization":{"login":"o"}}`, "", ""},
+		"GitHub, no name of one":         {callback.GitHub(), `{"repository":{"full_name":["o/r"]},"organization":{"login":"o"}}`, "", ""},
 		"GitHub, without either":         {callback.GitHub(), `{"zen":"z"}`, "", ""},
 		"GitHub, a form of another kind": {callback.GitHub(), "payload=1&payload=2", "", ""},
 		"GitHub, a field before":         {callback.GitHub(), "a=1&payload=" + url.QueryEscape(pushed), "", ""},

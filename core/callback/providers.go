@@ -76,7 +76,10 @@ func GitHub() Preset {
 			Payload:    ofForm(payload),
 		}
 		if valid(item.Payload) == nil {
-			item.Order = (&picker{json: item.Payload}).first(orders)
+			p := &picker{json: item.Payload}
+			if order := p.first(orders); p.err == nil { // one of two repositories is not guessed
+				item.Order = order
+			}
 		}
 		return []Item{item}, nil
 	})
