@@ -2,10 +2,12 @@ package limit_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +20,8 @@ import (
 // with the model: every figure of every decision, on a clock that the test sets.
 func TestTable(t *testing.T) {
 	t.Parallel()
+	failfast := flag.Lookup("test.failfast").Value.String() == "true" // which does not end parallel tests
+	var failed atomic.Bool
 	for _, d := range drivers {
 		for _, f := range features {
 			for _, row := range append(names(kinds), "set") {
@@ -26,6 +30,10 @@ func TestTable(t *testing.T) {
 				}
 				t.Run(d.name+"/"+f.name+"/"+row, func(t *testing.T) {
 					t.Parallel()
+					if failfast && failed.Load() {
+						return
+					}
+					t.Cleanup(func() { failed.Store(failed.Load() || t.Failed()) })
 					inBubble := d.before(t)
 					rng := redistest.Rand(t)
 					synctest.Test(t, func(t *testing.T) {

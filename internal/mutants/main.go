@@ -52,7 +52,8 @@ func run(ctx context.Context, only string, verbose bool) error {
 		builds: make(chan struct{}, runtime.NumCPU()),
 	}
 
-	turns := make(chan struct{}, 3*runtime.NumCPU()) // tests wait for most of their time
+	const busyTakes = 3
+	turns := make(chan struct{}, busyTakes*runtime.NumCPU()) // tests wait for most of their time, unless they are busy
 	var wg sync.WaitGroup
 	found := false
 	for _, of := range targets {
@@ -60,11 +61,19 @@ func run(ctx context.Context, only string, verbose bool) error {
 			continue
 		}
 		found = true
+		takes := 1
+		if of.busy {
+			takes = busyTakes
+		}
 		for _, m := range of.mutants() {
-			turns <- struct{}{}
+			for range takes {
+				turns <- struct{}{}
+			}
 			wg.Go(func() {
-				defer func() { <-turns }()
 				r.test(ctx, m)
+				for range takes {
+					<-turns
+				}
 			})
 		}
 	}

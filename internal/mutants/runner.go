@@ -55,7 +55,7 @@ func (r *runner) test(ctx context.Context, m mutant) {
 		case fault == "":
 			r.caughtBy(m, output)
 			return
-		case try == tries:
+		case try == tries || m.busy:
 			r.fault(fault)
 			return
 		}
@@ -190,7 +190,7 @@ func (r *runner) overlay(binary string, changed map[string][]byte) (path string,
 func (r *runner) execute(ctx context.Context, m mutant, binary string) (output string, passed bool) {
 	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+m.tests)
 	tests.Dir = filepath.Join(r.root, m.target)
-	tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m))
+	tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m), "NEAP_TEST_SCALE=0.02")
 	out, err := tests.CombinedOutput()
 	if r.verbose {
 		fmt.Printf("%s:\n%s\n", m.name, out)

@@ -14,6 +14,7 @@ type target struct {
 	name    string // its directory, too
 	sources []source
 	tests   string // those that must catch each bug; empty for all
+	busy    bool   // they need a processor all the time, and wait for nothing
 }
 
 // source is a file, by its path in the module, and the bugs to put into it.
@@ -34,22 +35,23 @@ var targets = []target{
 	{name: "fiberlimit", sources: fiberBugs},
 	{name: "echo5limit", sources: echo5Bugs},
 	{name: "fiber3limit", sources: fiber3Bugs},
-	{name: "core/limit", sources: slices.Concat(limitScripts, limitBugs), tests: "^TestTable$"},
+	{name: "core/limit", sources: slices.Concat(limitScripts, limitBugs), tests: "^TestTable$", busy: true},
 }
 
 // mutant is a package with one bug. If file is empty, it has none.
 type mutant struct {
 	target, tests, name, file string
+	busy                      bool
 	bug
 }
 
 // mutants are the package without a bug, and then with each bug.
 func (t *target) mutants() []mutant {
 	name := strings.ReplaceAll(t.name, "/", "-")
-	all := []mutant{{target: t.name, tests: t.tests, name: name + "-control", bug: bug{why: "without a bug"}}}
+	all := []mutant{{target: t.name, tests: t.tests, busy: t.busy, name: name + "-control", bug: bug{why: "without a bug"}}}
 	for _, s := range t.sources {
 		for _, b := range s.bugs {
-			all = append(all, mutant{t.name, t.tests, fmt.Sprintf("%s-%d", name, len(all)), s.file, b})
+			all = append(all, mutant{t.name, t.tests, fmt.Sprintf("%s-%d", name, len(all)), s.file, t.busy, b})
 		}
 	}
 	return all
