@@ -163,6 +163,11 @@ func (m *model) take(now, n int64, peek bool) (view, *receipt) {
 	denied, barred := make([]bool, len(m.parts)), false
 	for i, p := range m.parts {
 		want := p.costs(n)
+		if b, is := p.state.(mender); is {
+			if undo := b.mends(now); peek || n == 0 {
+				defer undo()
+			}
+		}
 		if l, is := p.state.(*leased); is {
 			if undo := l.lapse(now, want); peek || n == 0 {
 				defer undo()

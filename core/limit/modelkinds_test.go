@@ -74,6 +74,8 @@ func floorDiv(a, b int64) int64 {
 // bucket owes a debt that drains. A permit is a whole number of units, and so is what drains in a
 // tick: of a millisecond up to one permit a millisecond, and else of a microsecond.
 type bucket struct {
+	broken
+
 	burst, most int64 // of permits; most is with the MaxDebt
 	unit, drain int64
 	step        int64
@@ -242,6 +244,8 @@ func (b *keptBucket) owe(now, n int64) (forgiven int64) {
 
 // counter is what a fixed window and a calendar window have in common.
 type counter struct {
+	broken
+
 	most, debt int64 // the limit, and how far more may be owed
 	used, ends int64
 }
@@ -302,6 +306,8 @@ func (w *window) owe(now, n int64) int64     { return w.charge(now, n, w.next(no
 // sliding has windows in a row. The first begins with its first request. The one before counts in
 // proportion to how much of it the sliding window still covers.
 type sliding struct {
+	broken
+
 	most, length int64
 
 	from          int64 // when the running window began

@@ -44,6 +44,7 @@ func TestTable(t *testing.T) {
 							for range 50 {
 								w.step()
 							}
+							w.end()
 						}
 					})
 				})
@@ -111,8 +112,8 @@ type walk struct {
 	read time.Time // when the clock of Redis was last read
 	told []string  // what happened
 
-	name    string
-	process func() (maker, *redistest.CutClient) // another process on the same Redis
+	name string
+	all  processes
 }
 
 // held is a decision that may be given back or settled.
@@ -142,7 +143,7 @@ func newWalk(t *testing.T, rng *rand.Rand, d driver, f feature, specs []spec) *w
 
 func (w *walk) open(all processes, name string) {
 	w.Helper()
-	w.name, w.process = name, all.another
+	w.name, w.all = name, all
 	for i, specs := range w.versions {
 		opts := w.feature.opts
 		l, err := all.one(name, policiesOf(specs), &opts)
@@ -160,6 +161,13 @@ func (w *walk) open(all processes, name string) {
 		}
 	}
 	w.last, _ = w.model.take(w.now(), 0, true)
+}
+
+// end leaves nothing in Redis that lives for ever.
+func (w *walk) end() {
+	if _, err := w.limiters[0].Reset(w.Context(), "s"); err != nil && !w.driver.down {
+		w.Fatal(err)
+	}
 }
 
 // capacity is the highest cost that is no error.

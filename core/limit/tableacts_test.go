@@ -76,6 +76,27 @@ func (w *walk) together() {
 	}
 }
 
+// spoil has a key lose its time to live, or live far too long.
+func (w *walk) spoil() {
+	w.Helper()
+	if w.driver.local || w.driver.down || w.rng.IntN(2) > 0 {
+		return
+	}
+	p := w.model.parts[w.rng.IntN(len(w.model.parts))]
+	b, is := p.state.(mender)
+	if !is || p.state.idle(w.now()) {
+		return
+	}
+	d := time.Duration(w.rng.IntN(2)) * 30_000 * day
+	for _, key := range w.all.keys("limit:" + w.name + ":{s}:*") {
+		if _, tail, _ := strings.Cut(key, "}:"); tail == p.base.PolicyName() || strings.HasPrefix(tail, p.base.PolicyName()+"!kept") {
+			w.note("%s lives %v", key, d)
+			w.all.lives(key, d)
+			b.breaks()
+		}
+	}
+}
+
 // crash has a process take once and end at that moment.
 func (w *walk) crash() {
 	w.Helper()
@@ -85,7 +106,7 @@ func (w *walk) crash() {
 	w.asks(0)
 	cost := w.cost()
 	w.note("cost %d, and a crash", cost)
-	makes, rdb := w.process()
+	makes, rdb := w.all.another()
 	l, err := makes(w.name, policiesOf(w.versions[0]), nil)
 	if err != nil {
 		w.Fatal(err)

@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,9 @@ type processes struct {
 	one maker
 	// another can lose its connection. It sends each call by itself.
 	another func() (maker, *redistest.CutClient)
+	// keys are the keys in Redis, and lives sets how long one lives; 0 is for ever.
+	keys  func(pattern string) []string
+	lives func(key string, d time.Duration)
 }
 
 var drivers = []driver{
@@ -49,7 +53,18 @@ var drivers = []driver{
 	{name: "miniredis", coarse: true, before: func(*testing.T) func(*testing.T) processes {
 		return func(t *testing.T) processes {
 			m := embedded(t)
-			return sharing(t, "neap", func() *redis.Client { return redistest.BubbleClient(t, m) })
+			all := sharing(t, "neap", func() *redis.Client { return redistest.BubbleClient(t, m) })
+			rdb := redistest.BubbleClient(t, m)
+			all.lives = func(key string, d time.Duration) {
+				err := rdb.Persist(t.Context(), key).Err()
+				if d > 0 {
+					err = rdb.PExpire(t.Context(), key, d).Err()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			return all
 		}
 	}},
 	{name: "server", before: func(t *testing.T) func(*testing.T) processes {
@@ -57,17 +72,32 @@ var drivers = []driver{
 		srv := redistest.Standalone(t)
 		prefix := srv.Prefix(t)
 		return func(t *testing.T) processes {
-			return sharing(t, prefix, func() *redis.Client { return new(redistest.OnClock).Client(t, srv) })
+			clock := new(redistest.OnClock)
+			all := sharing(t, prefix, func() *redis.Client { return clock.Client(t, srv) })
+			rdb := clock.Client(t, srv)
+			all.lives = func(key string, d time.Duration) { clock.Lives(t, rdb, key, d) }
+			return all
 		}
 	}},
 }
 
 func sharing(t *testing.T, prefix string, connect func() *redis.Client) processes {
 	t.Helper()
-	return processes{on(t, connect(), prefix), func() (maker, *redistest.CutClient) {
-		rdb := &redistest.CutClient{Client: connect()}
-		return on(t, rdb, prefix), rdb
-	}}
+	rdb := connect()
+	return processes{
+		one: on(t, rdb, prefix),
+		another: func() (maker, *redistest.CutClient) {
+			rdb := &redistest.CutClient{Client: connect()}
+			return on(t, rdb, prefix), rdb
+		},
+		keys: func(pattern string) []string {
+			all, err := rdb.Keys(t.Context(), prefix+":"+pattern).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		},
+	}
 }
 
 // embedded is a miniredis in a bubble.

@@ -43,6 +43,7 @@ var features = []feature{
 		name: "remembered", opts: limit.Options{RememberDenials: time.Minute}, change: lasting,
 		acts: []func(*walk){(*walk).refund, (*walk).refund, (*walk).reset},
 	},
+	{name: "broken", acts: []func(*walk){(*walk).spoil}},
 	{name: "together", acts: []func(*walk){(*walk).together}},
 	{name: "kept", without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
 	{name: "lease", without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},

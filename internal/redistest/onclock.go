@@ -47,6 +47,20 @@ func (c *OnClock) Client(tb testing.TB, s *Server) *redis.Client {
 	return rdb
 }
 
+// Lives sets how long a key lives that a script has made: for ever if d is 0.
+func (*OnClock) Lives(tb testing.TB, rdb *redis.Client, key string, d time.Duration) {
+	tb.Helper()
+	var err error
+	if d == 0 {
+		err = errors.Join(rdb.Persist(tb.Context(), key).Err(), rdb.Del(tb.Context(), key+"!ends").Err())
+	} else {
+		err = rdb.Set(tb.Context(), key+"!ends", time.Now().Add(d).UnixMilli(), time.Hour).Err()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // dial connects to a server. The connection has no deadlines: those of a bubble mean nothing to it.
 func (c *OnClock) dial(addr string) (net.Conn, error) {
 	conn, err := net.Dial("tcp", addr)
