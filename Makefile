@@ -115,7 +115,7 @@ browser: chromium ## use the pages of the console and of play in a headless Chro
 	cd console/browsertest && go test -count=1 -timeout 20m ./...
 
 .PHONY: mutants
-mutants: redis ## make mutants of the adapters and of the limits; the tests must catch each
+mutants: redis ## make mutants of the adapters; the contract must catch each
 	go run ./internal/mutants
 
 .PHONY: fuzz

@@ -153,7 +153,7 @@ var nethttpBugs = []source{
 	}},
 	{"core/gate/concurrency.go", []bug{
 		{"a slot is given back before its handler runs",
-			"return Pass{Header: fields, Leave: func(*Reply) { _ = slot.Release(ctx) }}",
+			"return g.twice.mark(r, Pass{Header: fields, Leave: func(*Reply) { _ = slot.Release(ctx) }})",
 			"_ = slot.Release(ctx)\nreturn Pass{Header: fields}"},
 		{"a handler that panics keeps its slot",
 			"func(*Reply) { _ = slot.Release(ctx) }", "func(r *Reply) { if r != nil { _ = slot.Release(ctx) } }"},
