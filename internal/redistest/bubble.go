@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -21,7 +22,10 @@ func BubbleClient(tb testing.TB, m *miniredis.Miniredis) *redis.Client {
 		ContextTimeoutEnabled: true,
 		Dialer:                func(context.Context, string, string) (net.Conn, error) { return DialBubble(m) },
 	}))
-	tb.Cleanup(func() { rdb.Close() })
+	tb.Cleanup(func() {
+		time.Sleep(time.Second) // of the bubble, which must not end before what rests in the background
+		rdb.Close()
+	})
 	return rdb
 }
 
