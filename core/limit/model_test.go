@@ -168,6 +168,11 @@ func (m *model) take(now, n int64, peek bool) (view, *receipt) {
 				defer undo()
 			}
 		}
+		if p.bans != nil {
+			if undo := p.bans.mends(now); peek || n == 0 {
+				defer undo()
+			}
+		}
 		if l, is := p.state.(*leased); is {
 			if undo := l.lapse(now, want); peek || n == 0 {
 				defer undo()

@@ -1,10 +1,13 @@
 package limit_test
 
-// What Redis holds may be broken: edited by an operator, or stored without its time to live. Such a
-// state counts as the largest that it can be, from the moment at which it is read. A request that
-// may charge it repairs it, also if it is denied; a question does not.
+import "slices"
 
-// mender is an algorithm that knows what a key without its time to live means.
+// What Redis holds may be broken. An operator has edited it, it was restored without its time to
+// live, or the clock was set back, so that it lies in the future. Such a state counts as the largest
+// that it can be, from the moment at which it is read. A request that may charge it repairs it, also
+// if it is denied; a question does not.
+
+// mender is an algorithm that knows what a broken state means.
 type mender interface {
 	// breaks is called when the key has lost its time to live, or has far too long a one.
 	breaks()
@@ -19,33 +22,63 @@ type broken struct{ is bool }
 func (b *broken) breaks() { b.is = true }
 
 // mended calls f for a state that is broken. whole is the state.
-func mended[T any](b *broken, whole *T, f func()) (undo func()) {
-	if !b.is {
+func mended[T any](is bool, whole *T, f func()) (undo func()) {
+	if !is {
 		return func() {}
 	}
 	was := *whole
 	f()
-	b.is = false
 	return func() { *whole = was }
 }
 
 func (b *bucket) mends(now int64) func() {
-	if b.step != millisecond { // its clock is not the key's
-		b.is = false
-	}
-	return mended(&b.broken, b, func() { b.debt, b.at = b.most*b.unit, now/b.step })
+	lost := b.is && b.step == millisecond // a faster one has its clock in its value
+	return mended(lost || b.owed(now) > b.most*b.unit, b, func() {
+		b.debt, b.at, b.is = b.most*b.unit, now/b.step, false
+	})
+}
+
+func (b *keptBucket) breaks() {} // its clock is in its value
+
+func (b *keptBucket) mends(now int64) func() {
+	return mended(b.since > now || b.owed(now) > b.by.most*millionths, b, func() {
+		b.charged, b.since = min(b.charged, b.by.most*millionths), now
+	})
 }
 
 func (w *window) mends(now int64) func() {
-	return mended(&w.broken, w, func() { w.ends = w.next(now) })
+	return mended(w.is || w.ends > w.next(now), w, func() { w.ends, w.is = w.next(now), false })
 }
 
 func (c *calendar) mends(now int64) func() {
-	return mended(&c.broken, c, func() { _, c.ends = c.around(now) })
+	_, till := c.around(now)
+	return mended(c.is || c.ends > till, c, func() { c.ends, c.is = till, false })
 }
 
 func (s *sliding) mends(now int64) func() {
-	return mended(&s.broken, s, func() {
-		s.from = now - now%millisecond
+	floor := now - now%millisecond
+	return mended(s.is || s.from > floor, s, func() { s.from, s.is = floor, false })
+}
+
+func (l *slidingLog) breaks() {}
+
+func (l *slidingLog) mends(now int64) func() {
+	last := len(l.entries) - 1
+	return mended(last >= 0 && l.entries[last] > now, l, func() {
+		l.entries = slices.Clone(l.entries)
+		for i, at := range l.entries {
+			l.entries[i] = min(at, now)
+		}
+	})
+}
+
+// over reports whether there was a ban that is over.
+func (b *banState) over(now int64) bool { return b != nil && b.length > 0 && b.left(now) == 0 }
+
+// mends cuts a ban that is longer than it can be, because the clock was set back.
+func (b *banState) mends(now int64) (undo func()) {
+	ms := now / 1000
+	return mended(b.ends-ms > b.length || b.from > ms, b, func() {
+		b.ends, b.from = min(b.ends, ms+b.length), min(b.from, ms)
 	})
 }

@@ -133,7 +133,7 @@ func newWalk(t *testing.T, rng *rand.Rand, d driver, f feature, specs []spec) *w
 		if f.changed {
 			var other []spec
 			for _, s := range specs {
-				other = append(other, s.scaled(max(s.most()/int64(1+rng.IntN(3)), 1)))
+				other = append(other, s.scaled(max(s.most()/int64(1+rng.IntN(3)), 1), int64(1+rng.IntN(3))))
 			}
 			w.versions = append(w.versions, other)
 		}
@@ -188,7 +188,13 @@ func (s spec) most() int64 {
 	return a.limit()
 }
 
-func (*walk) now() int64 { return time.Now().UnixMicro() }
+// now is the time by the clock that decides.
+func (w *walk) now() int64 {
+	if w.all.clock == nil {
+		return time.Now().UnixMicro()
+	}
+	return w.all.clock.Now().UnixMicro()
+}
 
 // asks chooses who asks.
 func (w *walk) asks(by int) *limit.Limiter {

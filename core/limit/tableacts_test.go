@@ -97,6 +97,20 @@ func (w *walk) spoil() {
 	}
 }
 
+// setBack sets the clock of Redis back, unless a key may have ended: then it depends on when Redis
+// deletes the key whether it comes back.
+func (w *walk) setBack() {
+	w.Helper()
+	ends := func(p *part) bool { return p.state.idle(w.now()) || p.bans.over(w.now()) }
+	if w.all.clock == nil || w.rng.IntN(2) > 0 || slices.ContainsFunc(w.model.parts, ends) {
+		return
+	}
+	window := min(w.last.States[w.rng.IntN(len(w.last.States))].Window, 400*day)
+	back := time.Duration(w.rng.Int64N(int64(window)+int64(time.Second))) / w.grain() * w.grain()
+	w.note("the clock of Redis is set back by %v", back)
+	w.all.clock.SetBack(back)
+}
+
 // crash has a process take once and end at that moment.
 func (w *walk) crash() {
 	w.Helper()

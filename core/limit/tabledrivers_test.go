@@ -37,6 +37,7 @@ type processes struct {
 	// keys are the keys in Redis, and lives sets how long one lives; 0 is for ever.
 	keys  func(pattern string) []string
 	lives func(key string, d time.Duration)
+	clock *redistest.OnClock // of Redis; nil if it is that of the process
 }
 
 var drivers = []driver{
@@ -70,12 +71,14 @@ var drivers = []driver{
 	{name: "server", before: func(t *testing.T) func(*testing.T) processes {
 		t.Helper()
 		srv := redistest.Standalone(t)
-		prefix := srv.Prefix(t)
+		prefix, rng := srv.Prefix(t), redistest.Rand(t)
 		return func(t *testing.T) processes {
-			clock := new(redistest.OnClock)
+			clock := &redistest.OnClock{Ahead: []time.Duration{
+				0, 250 * time.Microsecond, -time.Millisecond, 3 * time.Hour, -3 * time.Hour, 40 * day, -40 * day,
+			}[rng.IntN(7)]}
 			all := sharing(t, prefix, func() *redis.Client { return clock.Client(t, srv) })
 			rdb := clock.Client(t, srv)
-			all.lives = func(key string, d time.Duration) { clock.Lives(t, rdb, key, d) }
+			all.lives, all.clock = func(key string, d time.Duration) { clock.Lives(t, rdb, key, d) }, clock
 			return all
 		}
 	}},

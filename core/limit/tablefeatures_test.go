@@ -44,6 +44,12 @@ var features = []feature{
 		acts: []func(*walk){(*walk).refund, (*walk).refund, (*walk).reset},
 	},
 	{name: "broken", acts: []func(*walk){(*walk).spoil}},
+	{name: "clock set back", acts: []func(*walk){(*walk).setBack}, change: func(rng *rand.Rand, s spec) spec {
+		if rng.IntN(3) == 0 {
+			s.ban = randomBan(rng)
+		}
+		return s
+	}},
 	{name: "together", acts: []func(*walk){(*walk).together}},
 	{name: "kept", without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
 	{name: "lease", without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},

@@ -167,12 +167,17 @@ func (s spec) named(name string) spec {
 	return s
 }
 
-// scaled returns the policy with another limit.
-func (s spec) scaled(most int64) spec {
+// scaled returns the policy with another limit, and so many times the rate.
+func (s spec) scaled(most, times int64) spec {
 	switch p := s.base.(type) {
 	case limit.TokenBucket:
 		p.Burst = most
 		s.base = p
+		faster := p
+		faster.Rate *= times
+		if _, err := limit.NewLocal("n", []limit.Policy{limit.KeepOnChange(faster)}, nil); err == nil {
+			s.base = faster
+		}
 	case limit.FixedWindow:
 		p.Limit = most
 		s.base = p

@@ -32,6 +32,8 @@ var onClock string
 type OnClock struct {
 	// Step is how far the clock moves when a script reads it, as before Redis 7.2 it could.
 	Step time.Duration
+	// Ahead is how far the clock of Redis is ahead of that of this process, at the beginning.
+	Ahead time.Duration
 
 	mu    sync.Mutex
 	texts map[string]string // of scripts, by their SHA
@@ -48,13 +50,13 @@ func (c *OnClock) Client(tb testing.TB, s *Server) *redis.Client {
 }
 
 // Lives sets how long a key lives that a script has made: for ever if d is 0.
-func (*OnClock) Lives(tb testing.TB, rdb *redis.Client, key string, d time.Duration) {
+func (c *OnClock) Lives(tb testing.TB, rdb *redis.Client, key string, d time.Duration) {
 	tb.Helper()
 	var err error
 	if d == 0 {
 		err = errors.Join(rdb.Persist(tb.Context(), key).Err(), rdb.Del(tb.Context(), key+"!ends").Err())
 	} else {
-		err = rdb.Set(tb.Context(), key+"!ends", time.Now().Add(d).UnixMilli(), time.Hour).Err()
+		err = rdb.Set(tb.Context(), key+"!ends", c.Now().Add(d).UnixMilli(), time.Hour).Err()
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -125,13 +127,29 @@ func (c *OnClock) changed(raw []byte) []byte {
 	default:
 		return raw
 	}
-	all = append(all, fmt.Sprintf("%d %d", time.Now().UnixMicro(), c.Step.Microseconds()))
+	all = append(all, fmt.Sprintf("%d %d", c.now().UnixMicro(), c.Step.Microseconds()))
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "*%d\r\n", len(all))
 	for _, word := range all {
 		fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(word), word)
 	}
 	return out.Bytes()
+}
+
+// Now is what the clock of Redis shows.
+func (c *OnClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
+}
+
+func (c *OnClock) now() time.Time { return time.Now().Add(c.Ahead) }
+
+// SetBack sets the clock of Redis back.
+func (c *OnClock) SetBack(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Ahead -= d
 }
 
 func sha(text string) string {
