@@ -111,7 +111,7 @@ func (l *leased) settle(now int64, e *estimate, actual int64) (forgiven int64) {
 	return 0
 }
 
-// back gives back to the counter. A window of which nothing is left is over.
+// back gives back to the counter. A window is over if nothing is left in it.
 func (l *leased) back(now, until, n int64) (given bool) {
 	given = l.counter.giveBack(now, until, n)
 	l.runs = l.runs && l.counter.used > 0

@@ -196,7 +196,7 @@ func (w *walk) now() int64 {
 	return w.all.clock.Now().UnixMicro()
 }
 
-// asks chooses who asks.
+// asks chooses the process that asks.
 func (w *walk) asks(by int) *limit.Limiter {
 	w.by = by
 	w.model.become(w.versions[by])

@@ -71,19 +71,14 @@ var features = []feature{
 
 // lasting makes windows long enough to tell two of them apart, however roughly a clock is known.
 func lasting(_ *rand.Rand, s spec) spec {
-	const least = 200 * time.Millisecond
-	if length := s.length(); length == 0 || length >= least {
+	if _, is := s.base.(limit.SlidingLog); is { // it knows each of its permits
 		return s
 	}
-	switch p := s.base.(type) {
-	case limit.FixedWindow:
-		p.Window = least
-		s.base = p
-	case limit.SlidingWindow:
-		p.Window = least
-		s.base = p
-	}
-	return s
+	return s.edit(func(f fields) {
+		if f.window != nil {
+			*f.window = max(*f.window, 200*time.Millisecond)
+		}
+	})
 }
 
 // settled is lasting for what can be settled: a log counts requests.

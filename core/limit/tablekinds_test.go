@@ -145,68 +145,48 @@ func (k *kind) of(rng *rand.Rand, i int) spec {
 	return s.named(s.base.PolicyName())
 }
 
-// named returns the policy with that name.
-func (s spec) named(name string) spec {
+// fields are those that policies of all kinds have.
+type fields struct {
+	name   *string
+	most   *int64
+	window *time.Duration // nil if there is none
+}
+
+// edit returns the policy with its fields changed.
+func (s spec) edit(change func(fields)) spec {
 	switch p := s.base.(type) {
 	case limit.TokenBucket:
-		p.Name = name
+		change(fields{&p.Name, &p.Burst, nil})
 		s.base = p
 	case limit.FixedWindow:
-		p.Name = name
+		change(fields{&p.Name, &p.Limit, &p.Window})
 		s.base = p
 	case limit.SlidingWindow:
-		p.Name = name
+		change(fields{&p.Name, &p.Limit, &p.Window})
 		s.base = p
 	case limit.SlidingLog:
-		p.Name = name
+		change(fields{&p.Name, &p.Limit, &p.Window})
 		s.base = p
 	case limit.CalendarWindow:
-		p.Name = name
+		change(fields{&p.Name, &p.Limit, nil})
 		s.base = p
 	}
 	return s
 }
 
+// named returns the policy with that name.
+func (s spec) named(name string) spec { return s.edit(func(f fields) { *f.name = name }) }
+
 // scaled returns the policy with another limit, and so many times the rate.
 func (s spec) scaled(most, times int64) spec {
-	switch p := s.base.(type) {
-	case limit.TokenBucket:
-		p.Burst = most
-		s.base = p
-		faster := p
+	s = s.edit(func(f fields) { *f.most = most })
+	if faster, is := s.base.(limit.TokenBucket); is {
 		faster.Rate *= times
 		if _, err := limit.NewLocal("n", []limit.Policy{limit.KeepOnChange(faster)}, nil); err == nil {
 			s.base = faster
 		}
-	case limit.FixedWindow:
-		p.Limit = most
-		s.base = p
-	case limit.SlidingWindow:
-		p.Limit = most
-		s.base = p
-	case limit.SlidingLog:
-		p.Limit = most
-		s.base = p
-	case limit.CalendarWindow:
-		p.Limit = most
-		s.base = p
 	}
 	return s
-}
-
-// length is how long a policy's window is, or 0 for one that drains.
-func (s spec) length() time.Duration {
-	switch p := s.base.(type) {
-	case limit.FixedWindow:
-		return p.Window
-	case limit.SlidingWindow:
-		return p.Window
-	case limit.SlidingLog:
-		return p.Window
-	case limit.CalendarWindow:
-		return time.Hour // at least
-	}
-	return 0
 }
 
 // randomBan has spans of all sizes.

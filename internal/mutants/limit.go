@@ -113,7 +113,7 @@ var limitBugs = []source{
 		{"one of n instances settles its own permits only", "n := max(int64(g.readings[i].instances), 1)", "n := int64(1)"},
 		{"a settlement can be refunded", "s.After.grant = l.refused", "s.After.grant = g"},
 		{"a settlement leaves remembered denials", "func (l *Limiter) changed(subject string) {\n\tl.memory.changed(subject)", "func (l *Limiter) changed(subject string) {"},
-		{"what is given back wakes nobody who waits", "\tl.queues.changed(subject)\n", ""},
+		{"what is given back wakes no waiter", "\tl.queues.changed(subject)\n", ""},
 	}},
 	{"core/limit/conclude.go", []bug{
 		{"a decision is settled twice", "if c.how != how || c.stage.Load() != concluding {", "if c.how != how {"},

@@ -76,7 +76,7 @@ type onClockConn struct {
 	net.Conn
 
 	of   *OnClock
-	rest []byte // of a request of which not all was written yet
+	rest []byte // of a request that is not yet written as a whole
 }
 
 func (*onClockConn) SetDeadline(time.Time) error      { return nil }
