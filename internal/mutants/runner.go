@@ -190,7 +190,7 @@ func (r *runner) overlay(binary string, changed map[string][]byte) (path string,
 func (r *runner) execute(ctx context.Context, m mutant, binary string) (output string, passed bool) {
 	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+m.tests)
 	tests.Dir = filepath.Join(r.root, m.target)
-	tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m), "NEAP_TEST_SCALE=0.02")
+	tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m), "NEAP_TEST_SCALE=0.1")
 	out, err := tests.CombinedOutput()
 	if r.verbose {
 		fmt.Printf("%s:\n%s\n", m.name, out)
