@@ -57,7 +57,7 @@ func TestCORS(t *testing.T) {
 		}
 	}
 	exposed := func(a *http.Response, name string) bool {
-		for _, one := range strings.Split(a.Header.Get("Access-Control-Expose-Headers"), ",") {
+		for one := range strings.SplitSeq(a.Header.Get("Access-Control-Expose-Headers"), ",") {
 			if strings.EqualFold(strings.TrimSpace(one), name) {
 				return a.Header.Get(name) != "" && a.Header.Get("Access-Control-Allow-Origin") == origin
 			}
