@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -85,10 +86,7 @@ type bucket struct {
 
 func (b *bucket) become(p limit.Policy) {
 	of := p.(limit.TokenBucket)
-	b.burst = of.Burst
-	if b.burst == 0 {
-		b.burst = of.Rate
-	}
+	b.burst = cmp.Or(of.Burst, of.Rate)
 	b.most = b.burst + of.MaxDebt
 	b.step = 1
 	if of.Rate <= of.Per.Milliseconds() {
@@ -171,10 +169,7 @@ const millionths = 1_000_000
 
 func (b *keptBucket) become(p limit.Policy) {
 	of := p.(limit.TokenBucket)
-	b.burst = of.Burst
-	if b.burst == 0 {
-		b.burst = of.Rate
-	}
+	b.burst = cmp.Or(of.Burst, of.Rate)
 	b.most = b.burst + of.MaxDebt
 	b.per, b.drain = reduced(int64(of.Per), of.Rate*millionths*1000)
 }
