@@ -120,4 +120,4 @@ local left = cost > 0 and call('PTTL', key) or 0
 if left < 0 or left > longest + 0 then
   call('PEXPIRE', key, longest)
 end
-return {-1 - used, next, pivot + window - now, reset}
+return {-1 - used, next, math.min(pivot, now) + window - now, reset}
