@@ -1,6 +1,10 @@
 package limit_test
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/neap-go/neap/core/limit"
+)
 
 // What Redis holds may be broken. An operator has edited it, it was restored without its time to
 // live, or the clock was set back, so that it lies in the future. Such a state counts as the largest
@@ -72,8 +76,10 @@ func (l *slidingLog) mends(now int64) func() {
 	})
 }
 
-// over reports whether there was a ban that is over.
-func (b *banState) over(now int64) bool { return b != nil && b.length > 0 && b.left(now) == 0 }
+// over reports whether there was a ban or a denial that does not count any more.
+func (b *banState) over(rule *limit.Ban, now int64) bool {
+	return b != nil && (b.length > 0 && b.left(now) == 0 || b.denials > 0 && now/1000-b.from >= rule.Within.Milliseconds())
+}
 
 // mends cuts a ban that is longer than it can be, because the clock was set back.
 func (b *banState) mends(now int64) (undo func()) {

@@ -101,7 +101,7 @@ func (w *walk) spoil() {
 // deletes the key whether it comes back.
 func (w *walk) setBack() {
 	w.Helper()
-	ends := func(p *part) bool { return p.state.idle(w.now()) || p.bans.over(w.now()) }
+	ends := func(p *part) bool { return p.state.idle(w.now()) || p.bans.over(p.ban, w.now()) }
 	if w.all.clock == nil || w.rng.IntN(2) > 0 || slices.ContainsFunc(w.model.parts, ends) {
 		return
 	}
