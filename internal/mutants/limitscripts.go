@@ -80,7 +80,8 @@ var limitScripts = []source{
 		{"a log that others filled tells more than its limit", "if used > limit then", "if false then"},
 		{"a log tells the wrong time of the next", "local next, reset = math.min(oldest, now) + window - now,", "local next, reset = newest + window - now,"},
 		{"a log's denial does not heal its time to live", "if left < 0 or left > longest + 0 then", "if false then"},
-		{"a log tells the wrong retry", "pivot + window - now, reset}", "next, reset}"},
+		{"a log tells the wrong retry", "math.min(pivot, now) + window - now, reset}", "next, reset}"},
+		{"a log whose entries lie ahead tells a retry of more than a window", "math.min(pivot, now) + window - now, reset}", "pivot + window - now, reset}"},
 	}},
 	{"lua/limit_set.lua", []bug{
 		{"a set counts each request in full for a policy of requests", "permits, about = min(cost, 1), min(asked, 1)", "permits, about = cost, asked"},
