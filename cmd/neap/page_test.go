@@ -105,7 +105,7 @@ func levelled(text string) string {
 	var all []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "-> look for slow commands") {
+		if strings.HasPrefix(line, "-> look for slow commands") || strings.HasPrefix(line, "-> set MinIdleConns") {
 			continue // of a machine that is busy
 		}
 		for _, v := range varying {
