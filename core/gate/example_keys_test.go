@@ -116,7 +116,7 @@ type accountKey struct{}
 
 // Authentication outside the gate stores the user. A request without a user gets a 401.
 func ExampleByValue() {
-	h := once(gate.ByValue(accountKey{}))
+	h := once(gate.ByValue("account", accountKey{}))
 	for _, user := range []int{17, 18, 17} {
 		show(h, httptest.NewRequest(http.MethodGet, "/orders", nil).WithContext(context.WithValue(context.Background(), accountKey{}, user)))
 	}

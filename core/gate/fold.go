@@ -48,6 +48,9 @@ func foldSubject(s string) string {
 			return tag + join(parts)
 		}
 	}
+	if name, after, ok := strings.Cut(value, "="); tag == "" && ok && isValueName(name) {
+		tag, value = name+"=", after
+	}
 	return tag + fold(value)
 }
 

@@ -70,6 +70,7 @@ func TestFoldKeepsKinds(t *testing.T) {
 	r := &request{
 		peer: netip.MustParseAddrPort("[2001:DB8::1]:1"), query: "Name=\u1e9e",
 		route: "/Users/{ID}", params: map[string]string{"ID": "\u212a"},
+		values: map[any]any{"user": "\u0338K"}, // U+0338 makes a character of "=" and itself
 	}
 	byName, byID := gate.ByQuery("Name"), gate.ByParam("ID")
 	for _, c := range []struct {
@@ -78,6 +79,7 @@ func TestFoldKeepsKinds(t *testing.T) {
 	}{
 		{byName, "query:Name=ss"},
 		{byID, "param:ID=k"},
+		{gate.ByValue("user", "user"), "user=\u0338k"},
 		{gate.ByIP(nil), "ip=2001:db8::/64"},
 		{gate.ByRoute(), "route=/users/{id}"},
 		{gate.Tag("User", byID), "key:User=param:id=k"},

@@ -117,7 +117,7 @@ func TestIdempotentAnswers(t *testing.T) {
 		"its own key fails":       {guard, everyone, own(failing(boom)), posting("k", ""), 500, "", boom},
 		"its own key is empty":    {guard, everyone, own(fixed("")), posting("k", ""), 500, "", gate.ErrWiring},
 		"no principal":            {guard, gate.ByHeader("X-Api-Key"), nil, posting("k", ""), 401, "", nil},
-		"no value":                {guard, gate.ByValue("user"), nil, posting("k", ""), 401, "", nil},
+		"no value":                {guard, gate.ByValue("user", "user"), nil, posting("k", ""), 401, "", nil},
 		"a forbidden principal":   {guard, failing(errors.Join(gate.ErrMissing, gate.Refuse(403, "No"))), nil, posting("k", ""), 403, "", nil},
 		"the principal fails":     {guard, failing(boom), nil, posting("k", ""), 500, "", boom},
 		"a field fails":           {guard, everyone, fields(gate.ByHeader("X-A"), failing(boom)), posting("k", ""), 500, "", boom},

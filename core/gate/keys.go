@@ -85,17 +85,24 @@ func tagFor(kind, name string) string {
 }
 
 // untagged returns only the value of what a key of this package returned. What Join
-// returns has many values and stays as it is.
+// returns has many values and stays as it is. So does what ByValue returns, because a
+// key of the user's own can return the same.
 func untagged(s string) string {
 	tag, value, tagged := strings.Cut(s, "=")
 	kind, _, _ := strings.Cut(tag, ":")
-	switch kind {
-	case "ip", "route", "path", "header", "param", "query", "form", "json", "value", "key":
-		if tagged {
-			return value
-		}
+	if tagged && kind != "join" && isKind(kind) {
+		return value
 	}
 	return s
+}
+
+// isKind reports whether subjects of a key other than ByValue begin with the kind.
+func isKind(kind string) bool {
+	switch kind {
+	case "form", "header", "ip", "join", "json", "key", "param", "path", "query", "route":
+		return true
+	}
+	return false
 }
 
 func mustKeys(constructor string, keys ...Key) []Key {

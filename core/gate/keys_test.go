@@ -130,7 +130,7 @@ func TestKindsDoNotCollide(t *testing.T) {
 		r.route, r.params = "/{user}", map[string]string{"user": text}
 		all := map[string]bool{target: true}
 		keys := []gate.Key{
-			gate.ByHeader("X-Api-Key"), gate.ByQuery("user"), gate.ByValue("user"), gate.ByParam("user"),
+			gate.ByHeader("X-Api-Key"), gate.ByQuery("user"), gate.ByValue("user", "user"), gate.ByParam("user"),
 			gate.Tag("user", own), gate.Tag("ip", own), gate.Join(own), gate.FirstOf(gate.Tag("api", own), gate.ByIP(nil)),
 		}
 		for i, key := range keys {
@@ -161,7 +161,7 @@ func TestNamesAndValuesDoNotCollide(t *testing.T) {
 
 func TestKeysPanicAtWiring(t *testing.T) {
 	t.Parallel()
-	type opaque struct{ f func() }
+	type opaque struct{ any }
 	for name, wire := range map[string]func(){
 		"Join of nothing":           func() { gate.Join() },
 		"Join of nil":               func() { gate.Join(fixed("a"), nil) },
@@ -183,9 +183,15 @@ func TestKeysPanicAtWiring(t *testing.T) {
 		"ByJSON with a broken ~":    func() { gate.ByJSON("/a~2b", nil) },
 		"ByJSON with a trailing ~":  func() { gate.ByJSON("/a~", nil) },
 		"ByJSON of negative size":   func() { gate.ByJSON("/a", &gate.BodyOptions{MaxBody: -1}) },
-		"ByValue of nil":            func() { gate.ByValue(nil) },
-		"ByValue of a func":         func() { gate.ByValue(&opaque{}) },
-		"ByValue of a chan":         func() { gate.ByValue(make(chan int)) },
+		"ByValue of nil":            func() { gate.ByValue("user", nil) },
+		"ByValue of a func":         func() { gate.ByValue("user", opaque{func() {}}) },
+		"ByValue without a name":    func() { gate.ByValue("", "user") },
+		"ByValue of a capital":      func() { gate.ByValue("User", "user") },
+		"ByValue of a sign":         func() { gate.ByValue("user=", "user") },
+		"ByValue of a colon":        func() { gate.ByValue("key:user", "user") },
+		"ByValue of a letter":       func() { gate.ByValue("\u00fc", "user") },
+		"ByValue of an address":     func() { gate.ByValue("ip", "user") },
+		"ByValue of a header":       func() { gate.ByValue("header", "user") },
 		"ByIP of an invalid prefix": func() { gate.ByIP(&gate.IPOptions{TrustedProxies: make([]netip.Prefix, 1)}) },
 		"ByIP of half a mapped one": func() {
 			gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0.0.0.0/90")}})
@@ -271,10 +277,10 @@ func FuzzSubjects(f *testing.F) {
 	keys := map[string]gate.Key{
 		"header": gate.ByHeader("X-Api-Key"), "host": gate.ByHeader("Host"), "query": gate.ByQuery("user"),
 		"form": gate.ByForm("user", nil), "json": gate.ByJSON("/user", nil), "param": gate.ByParam("user"),
-		"path": gate.ByPath(), "value": gate.ByValue("user"), "other value": gate.ByValue(userKey(0)),
+		"path": gate.ByPath(), "value": gate.ByValue("user", "user"), "other value": gate.ByValue("other", userKey(0)),
 		"tag": gate.Tag("user", func(r gate.Request) (string, error) { return r.Host(), nil }),
 		"ip":  gate.ByIP(nil), "route": gate.ByRoute(),
-		"join": gate.Join(gate.ByHeader("Host"), gate.ByValue("user")), "first": gate.Tag("first", gate.FirstOf(gate.ByPath())),
+		"join": gate.Join(gate.ByHeader("Host"), gate.ByValue("user", "user")), "first": gate.Tag("first", gate.FirstOf(gate.ByPath())),
 	}
 	ask := func(t *testing.T, value string) map[string]string {
 		quoted, err := json.Marshal(value)

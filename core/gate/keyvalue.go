@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/neap-go/neap/internal/isnil"
 )
@@ -14,18 +15,28 @@ import (
 // wrong key refuses every request. With any other type the answer is a 500, and the hook
 // is told ([ErrWiring]).
 //
-// The result is marked with a kind that is made from key, with its Go package and type.
-// It must be the same in every process and version: if you rename the type, all state of
-// a limit, a guard or a stock begins from zero. A pointer counts by what it points to.
+// Subjects begin with name: ByValue("tenant", tenantKey{}) makes tenant=acme. With another
+// name all state of a limit, a guard or a stock begins from zero.
 //
-// ByValue panics on nil, and on a key that prints as an address, because that differs in
-// every process. For such a key wrap a small function in [Tag] instead.
-func ByValue(key any) Key {
-	tag := tagFor("value", valueName(key))
+// ByValue panics on a key that is nil or that Go cannot compare, and on a name that is not
+// of a-z, 0-9, - and _, or with which the subjects of another key begin,
+// such as ip and header.
+func ByValue(name string, key any) Key {
+	if !isValueName(name) {
+		panic(fmt.Sprintf("gate.ByValue: the name %q is not one of a-z, 0-9, - and _; subjects begin with it, such as tenant=acme", name))
+	}
+	if isKind(name) {
+		panic("gate.ByValue: the subjects of another key begin with the name " + strconv.Quote(name) + "; choose another one")
+	}
+	if key == nil || !reflect.ValueOf(key).Comparable() {
+		panic("gate.ByValue: the key is nil or cannot be compared; give the one under which middleware stores the value")
+	}
+	tag := name + "="
 	return func(r Request) (string, error) {
-		s, ok := identity(r.Value(key))
+		value := r.Value(key)
+		s, ok := identity(value)
 		if !ok {
-			return "", fmt.Errorf("%w: ByValue: the value is a %T, not a string, a fmt.Stringer or an integer", ErrWiring, r.Value(key))
+			return "", fmt.Errorf("%w: ByValue: the value is a %T, not a string, a fmt.Stringer or an integer", ErrWiring, value)
 		}
 		if s == "" {
 			return "", missing(401, "The request is not authenticated")
@@ -34,43 +45,10 @@ func ByValue(key any) Key {
 	}
 }
 
-// valueName names a context key. A string is its own name. Other keys are named by their
-// type too, because 0 may be a key of many packages.
-func valueName(key any) string {
-	switch key := key.(type) {
-	case nil:
-		panic("gate.ByValue: the key is nil; give the one under which middleware stores the value")
-	case string:
-		return key
-	case fmt.Stringer:
-		return fmt.Sprintf("%T(%s)", key, key)
-	}
-	v := reflect.ValueOf(key)
-	if v.Kind() == reflect.Pointer && !v.IsNil() {
-		v = v.Elem()
-	}
-	if !prints(v) {
-		panic(fmt.Sprintf("gate.ByValue: a key of type %T has no name that is the same in every process; use Tag with a function that reads the value", key))
-	}
-	return fmt.Sprintf("%T(%v)", key, v)
-}
-
-// prints reports whether v is written the same in every process.
-func prints(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Bool, reflect.String,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return true
-	case reflect.Struct:
-		for _, field := range v.Fields() {
-			if !prints(field) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
+// isValueName reports whether a subject can begin with the name. Without capital letters
+// and colons it is no name of a kind, and [Fold] does not change it.
+func isValueName(name string) bool {
+	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 // identity writes a value that identifies somebody. It returns an empty string if there

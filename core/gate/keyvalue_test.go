@@ -29,20 +29,20 @@ func TestByValue(t *testing.T) {
 		key, value any
 		want       outcome
 	}{
-		{"string", "user", "bob", "value:user=bob"},
-		{"named string", "user", userID("bob"), "value:user=bob"},
-		{"int", "user", 42, "value:user=42"},
-		{"negative", "user", int64(-42), "value:user=-42"},
-		{"zero", "user", 0, "value:user=0"},
-		{"named uint", "user", account(42), "value:user=42"},
-		{"largest", "user", ^uint64(0), "value:user=18446744073709551615"},
-		{"Stringer", "user", netip.MustParseAddr("::1"), "value:user=::1"},
-		{"pointer Stringer", "user", &badge{}, "value:user=badge"},
-		{"typed key", userKey(0), "bob", "value:gate_test.userKey(0)=bob"},
-		{"another of its values", userKey(1), "bob", "value:gate_test.userKey(1)=bob"},
-		{"another type", tenantKey(0), "bob", "value:gate_test.tenantKey(0)=bob"},
-		{"empty struct key", structKey{}, "bob", "value:gate_test.structKey({})=bob"},
-		{"pointer key", pointer, "bob", "value:*gate_test.namedKey({user})=bob"},
+		{"string", "user", "bob", "user=bob"},
+		{"named string", "user", userID("bob"), "user=bob"},
+		{"int", "user", 42, "user=42"},
+		{"negative", "user", int64(-42), "user=-42"},
+		{"zero", "user", 0, "user=0"},
+		{"named uint", "user", account(42), "user=42"},
+		{"largest", "user", ^uint64(0), "user=18446744073709551615"},
+		{"Stringer", "user", netip.MustParseAddr("::1"), "user=::1"},
+		{"pointer Stringer", "user", &badge{}, "user=badge"},
+		{"typed key", userKey(0), "bob", "user=bob"},
+		{"another of its values", userKey(1), "bob", "user=bob"},
+		{"another type", tenantKey(0), "bob", "user=bob"},
+		{"empty struct key", structKey{}, "bob", "user=bob"},
+		{"pointer key", pointer, "bob", "user=bob"},
 		{"nothing", "user", nil, absent},
 		{"empty", "user", "", absent},
 		{"empty named", "user", userID(""), absent},
@@ -53,13 +53,13 @@ func TestByValue(t *testing.T) {
 		{"struct", "user", badge{}, faulty},
 		{"bytes", "user", []byte("bob"), faulty},
 	} {
-		key := gate.ByValue(c.key)
+		key := gate.ByValue("user", c.key)
 		if got := ask(t, key, &request{values: map[any]any{c.key: c.value}}); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 	ctx := context.WithValue(context.Background(), structKey{}, "bob")
-	if got := ask(t, gate.ByValue(structKey{}), &request{ctx: ctx}); got != "value:gate_test.structKey({})=bob" {
-		t.Errorf("from the context: got %q, want \"value:gate_test.structKey({})=bob\"", got)
+	if got := ask(t, gate.ByValue("user", structKey{}), &request{ctx: ctx}); got != "user=bob" {
+		t.Errorf("from the context: got %q, want \"user=bob\"", got)
 	}
 }

@@ -134,7 +134,7 @@ func TestRateLimitAnswers(t *testing.T) {
 		{"no route", three, gate.ByRoute(), nil, ok, 500, "Internal Server Error", gate.ErrWiring},
 		{"the body is gone", three, gate.ByForm("a", nil), nil, &request{bodyErr: gate.ErrBodyConsumed}, 500, "Internal Server Error", gate.ErrBodyConsumed},
 		{"too large a body", three, gate.ByForm("a", nil), nil, &request{bodyErr: gate.ErrBodyTooLarge}, 413, "The body of the request is too large", nil},
-		{"no user", three, gate.ByValue("user"), nil, ok, 401, "The request is not authenticated", nil},
+		{"no user", three, gate.ByValue("user", "user"), nil, ok, 401, "The request is not authenticated", nil},
 		{"costs nothing", three, key, cost(0, nil), ok, 200, "", nil},
 		{"costs all", hourly(t, 3), key, cost(3, nil), ok, 200, "", nil},
 		{"costs more than all", hourly(t, 3), key, cost(4, nil), ok, 400, "The cost of the request is not one that can be granted", nil},

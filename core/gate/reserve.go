@@ -66,8 +66,8 @@ type ReserveOptions struct {
 // with problem types that begin with [TypeStock].
 //
 // The name of the item is what was given to Open. If the key is one of this package, such
-// as [ByParam], the name is the value alone, without its kind. The name of the buyer is
-// what its key returns, with the kind.
+// as [ByParam], the name is the value alone, without its kind; only [ByValue] keeps its
+// name in front. The name of the buyer is what its key returns, with the kind.
 //
 // # What the handler decides
 //

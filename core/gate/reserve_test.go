@@ -562,18 +562,22 @@ func TestReserveItems(t *testing.T) {
 	r := buying(item, "ann")
 	r.query, r.header["X-Item"] = "item=a%3Db:c", []string{item}
 	r.values = map[any]any{userKey(1): item}
-	for name, key := range map[string]gate.Key{
-		"param": gate.ByParam("item"), "query": gate.ByQuery("item"), "header": gate.ByHeader("X-Item"),
-		"value": gate.ByValue(userKey(1)), "one's own": fixed(item), "tagged": gate.Tag("a=item", fixed(item)),
-		"the first": gate.FirstOf(gate.ByHeader("X-Other"), gate.ByQuery("item")),
+	for name, c := range map[string]struct {
+		key  gate.Key
+		item string
+	}{
+		"param": {gate.ByParam("item"), item}, "query": {gate.ByQuery("item"), item}, "header": {gate.ByHeader("X-Item"), item},
+		"one's own": {fixed(item), item}, "tagged": {gate.Tag("a=item", fixed(item)), item},
+		"the first": {gate.FirstOf(gate.ByHeader("X-Other"), gate.ByQuery("item")), item},
+		"value":     {gate.ByValue("article", userKey(1)), "article=" + item},
 	} {
 		s, _ := sale(t, 1)
-		if _, err := s.Open(t.Context(), item, 1, time.Now().Add(time.Hour)); err != nil {
+		if _, err := s.Open(t.Context(), c.item, 1, time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		p := gate.Reserve(s, key, everyone, nil).Enter(r)
-		if own, ok := stock.FromContext(p.Context); !ok || own.Item() != item {
-			t.Errorf("%s: got %+v, want %q reserved", name, p.Reply, item)
+		p := gate.Reserve(s, c.key, everyone, nil).Enter(r)
+		if own, ok := stock.FromContext(p.Context); !ok || own.Item() != c.item {
+			t.Errorf("%s: got %+v, want %q reserved", name, p.Reply, c.item)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func aMinute(of string, tokens, requests int64) []limit.Policy {
 }
 
 var (
-	byUser  = gate.ByValue(callKey{})
+	byUser  = gate.ByValue("user", callKey{})
 	byModel = gate.ByJSON("/model", &gate.BodyOptions{MaxBody: maxBody})
 )
 

@@ -62,7 +62,7 @@ func TestEchoJWTWrongly(t *testing.T) {
 	exchange(t, mount(gate.ByHeader("Authorization"), false),
 		call{"a token", "/orders", first, "", 200}, call{"the same", "/orders", first, "", 429},
 		call{"by the header each token has a limit of its own", "/orders", second, "", 200})
-	exchange(t, mount(gate.ByValue("user"), false),
+	exchange(t, mount(gate.ByValue("user", "user"), false),
 		call{"what echo-jwt stores is a token, which names nobody by itself", "/orders", first, "", 500})
 	exchange(t, mount(TokenSubject(), true),
 		call{"outside of echo-jwt there is no token yet", "/orders", first, "", 500})

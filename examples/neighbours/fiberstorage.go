@@ -47,7 +47,7 @@ func FiberSessions(rdb *redis.Client, limiter *limit.Limiter, login, show fiber.
 	sessions := session.New(session.Config{
 		Storage: Prefixed{Storage: storage.NewFromConnection(rdb), Prefix: "session:"},
 	})
-	perUser := gate.RateLimit(limiter, gate.FirstOf(gate.ByValue("user"), gate.ByIP(nil)), nil)
+	perUser := gate.RateLimit(limiter, gate.FirstOf(gate.ByValue("user", "user"), gate.ByIP(nil)), nil)
 	app := fiber.New()
 	app.Use(func(c *fiber.Ctx) error {
 		s, err := sessions.Get(c)

@@ -34,7 +34,7 @@ func humaShop(t *testing.T, runs *int) http.Handler {
 		}
 		next(ctx)
 	})
-	PlaceOrder(api, gate.RateLimit(atMost(t, 4), gate.ByValue(userKey{}), nil), gate.Idempotent(guard, gate.ByValue(userKey{}), nil),
+	PlaceOrder(api, gate.RateLimit(atMost(t, 4), gate.ByValue("user", userKey{}), nil), gate.Idempotent(guard, gate.ByValue("user", userKey{}), nil),
 		func(ctx context.Context, order *NewOrder) (*Placed, error) {
 			if claim, ok := idempotency.FromContext(ctx); !ok || claim.Attempt() != 1 {
 				t.Errorf("the handler finds the claim %v, %t, want one of the first attempt", claim, ok)
@@ -113,14 +113,14 @@ func TestHumaWithoutItsContext(t *testing.T) {
 	t.Parallel()
 	forgetful := func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
-		nethttp.Middleware(told(gate.ByValue(userKey{})))(http.NotFoundHandler()).ServeHTTP(w, r)
+		nethttp.Middleware(told(gate.ByValue("user", userKey{})))(http.NotFoundHandler()).ServeHTTP(w, r)
 	}
 	for what, c := range map[string]struct {
 		gated func(huma.Context, func(huma.Context))
 		want  string
 	}{
 		"without": {forgetful, "gate: refused: The request is not authenticated"},
-		"with":    {Huma(told(gate.ByValue(userKey{}))), "value:neighbours.userKey({})=bob"},
+		"with":    {Huma(told(gate.ByValue("user", userKey{}))), "user=bob"},
 	} {
 		mux := http.NewServeMux()
 		api := humago.New(mux, huma.DefaultConfig("shop", "1"))

@@ -20,7 +20,7 @@ func Orders(rdb script.Client) (gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gate.Idempotent(guard, gate.ByValue(tenantKey{}), nil), nil
+	return gate.Idempotent(guard, gate.ByValue("tenant", tenantKey{}), nil), nil
 }
 
 // InOrder mounts each middleware where it belongs.
@@ -33,7 +33,7 @@ func InOrder(r *gin.Engine, authenticate gin.HandlerFunc, limited, once gate.Gat
 // in when they were sent.
 func Imports(guard *idempotency.Guard) gate.Gate {
 	number := gate.ByJSON("/number", nil)
-	return gate.Idempotent(guard, gate.ByValue(tenantKey{}), &gate.IdempotentOptions{
+	return gate.Idempotent(guard, gate.ByValue("tenant", tenantKey{}), &gate.IdempotentOptions{
 		Key:    number,
 		Fields: []gate.Key{number, gate.ByJSON("/cents", nil)},
 	})
@@ -70,7 +70,7 @@ func created(body []byte) []byte {
 // Settle says what became of a request in doubt. The order is nil where the
 // database has none.
 func Settle(ctx context.Context, guard *idempotency.Guard, find func(ctx context.Context, key string) (order []byte, err error)) error {
-	key := gate.IdempotencyScope("value:main.tenantKey({})=17", "POST", "/orders", "8e03978e-40d5-43e8-bc93-6894a57f9324")
+	key := gate.IdempotencyScope("tenant=17", "POST", "/orders", "8e03978e-40d5-43e8-bc93-6894a57f9324")
 	record, err := guard.Inspect(ctx, key)
 	if err != nil || record.State != idempotency.Doubtful {
 		return err

@@ -20,7 +20,7 @@ func KnownAfterwards(rdb script.Client, estimate func(gate.Request) (int64, erro
 	if err != nil {
 		return nil, err
 	}
-	return gate.RateLimit(tokens, gate.ByValue(tenantKey{}), &gate.RateLimitOptions{
+	return gate.RateLimit(tokens, gate.ByValue("tenant", tenantKey{}), &gate.RateLimitOptions{
 		Cost:   estimate, // the prompt and max_tokens
 		Clamp:  true,
 		Wait:   2 * time.Second,

@@ -32,7 +32,7 @@ func Sale(rdb script.Client) (gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gate.Reserve(sale, gate.ByParam("item"), gate.ByValue(tenantKey{}), nil), nil
+	return gate.Reserve(sale, gate.ByParam("item"), gate.ByValue("tenant", tenantKey{}), nil), nil
 }
 
 // Sell confirms the sale before it answers, so the answer is true.
@@ -61,7 +61,7 @@ func SaleOnAccount(rdb script.Client) (*stock.Stock, gate.Gate, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	hold := gate.Reserve(sale, gate.ByParam("item"), gate.ByValue(tenantKey{}), &gate.ReserveOptions{Keep: true})
+	hold := gate.Reserve(sale, gate.ByParam("item"), gate.ByValue("tenant", tenantKey{}), &gate.ReserveOptions{Keep: true})
 	return sale, hold, nil
 }
 

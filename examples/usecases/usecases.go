@@ -72,7 +72,7 @@ type tenantKey struct{}
 
 // ByPlan gives each tenant the numbers of its plan.
 func ByPlan(free *limit.Limiter) gate.Gate {
-	return gate.RateLimit(free, gate.ByValue(tenantKey{}), &gate.RateLimitOptions{
+	return gate.RateLimit(free, gate.ByValue("tenant", tenantKey{}), &gate.RateLimitOptions{
 		Policies: func(r gate.Request) ([]limit.Policy, error) {
 			tenant, ok := r.Value(tenantKey{}).(Tenant)
 			if !ok || tenant.Rate == 0 {
@@ -214,7 +214,7 @@ func InFlight(rdb script.Client) (gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gate.Concurrency(exports, gate.ByValue(tenantKey{}), nil), nil
+	return gate.Concurrency(exports, gate.ByValue("tenant", tenantKey{}), nil), nil
 }
 
 // OneAtATime runs one request for an order at a time.

@@ -174,7 +174,7 @@ func refusals(t *testing.T, d Driver) {
 		guarded("/form", gate.ByForm("tenant", nil)),
 		guarded("/json", gate.ByJSON("/tenant", nil)),
 		guarded("/query", gate.ByQuery("tenant")),
-		guarded("/value", gate.ByValue("user")),
+		guarded("/value", gate.ByValue("user", "user")),
 		guarded("/cost", gate.ByIP(nil)),
 		guarded("/native", d.Key("X-Api-Key")),
 	}})
