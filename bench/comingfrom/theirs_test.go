@@ -147,7 +147,7 @@ func TestBothLocksExcludeEither(t *testing.T) {
 // of Fiber's middleware.
 func TestGuardBothKnowsTheOrdersOfBefore(t *testing.T) {
 	t.Parallel()
-	guard, err := idempotency.New(redistest.Embedded(), "both", nil)
+	guard, err := idempotency.New(redistest.Embedded(), "both", &idempotency.Options{InDoubt: idempotency.Retry})
 	if err != nil {
 		t.Fatal(err)
 	}

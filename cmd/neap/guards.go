@@ -58,7 +58,7 @@ type guardLine struct {
 }
 
 // open is the guard, and what it knows of the key.
-func (g *guarded) open(ctx context.Context, a *app, o *idempotency.Options) (*idempotency.Guard, guardLine, error) {
+func (g *guarded) open(ctx context.Context, a *app, retention time.Duration) (*idempotency.Guard, guardLine, error) {
 	key, err := g.text()
 	if err != nil {
 		return nil, guardLine{}, err
@@ -67,7 +67,7 @@ func (g *guarded) open(ctx context.Context, a *app, o *idempotency.Options) (*id
 	if err != nil {
 		return nil, guardLine{}, err
 	}
-	guard, err := idempotency.New(st, g.Name, o)
+	guard, err := idempotency.New(st, g.Name, &idempotency.Options{InDoubt: idempotency.Retry, Retention: retention})
 	if err != nil {
 		return nil, guardLine{}, usage(err)
 	}
@@ -92,7 +92,7 @@ func (g guardLine) says() string {
 type guardShow struct{ guarded }
 
 func (g *guardShow) Run(ctx context.Context, a *app) error {
-	_, r, err := g.open(ctx, a, nil)
+	_, r, err := g.open(ctx, a, 0)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (g *guardResolve) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	guard, r, err := g.open(ctx, a, &idempotency.Options{Retention: g.Retention})
+	guard, r, err := g.open(ctx, a, g.Retention)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ type guardForget struct {
 }
 
 func (g *guardForget) Run(ctx context.Context, a *app) error {
-	guard, r, err := g.open(ctx, a, nil)
+	guard, r, err := g.open(ctx, a, 0)
 	if err != nil {
 		return err
 	}

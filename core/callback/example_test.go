@@ -27,6 +27,7 @@ const secret = "whsec_c2VjcmV0IG9mIHRoZSBlbmRwb2ludCwgMzIgYnl0ZXM="
 func newGuard() *idempotency.Guard {
 	rdb := redistest.Embedded() // stands for your go-redis client
 	g, err := idempotency.New(rdb, "callbacks", &idempotency.Options{
+		InDoubt:   idempotency.Retry,
 		Retention: 4 * 24 * time.Hour, // Stripe sends again for three days
 		Budget:    5 * time.Second,
 	})

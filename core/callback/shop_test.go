@@ -30,6 +30,7 @@ func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts idempote
 	if opts.Budget == 0 {
 		opts.Budget = 5 * time.Second // a busy machine answers late
 	}
+	opts.InDoubt = max(opts.InDoubt, idempotency.Retry)
 	g, err := idempotency.New(storetest.At(t, rdb, prefix), "callbacks", &opts)
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func answer(h http.Handler, r *http.Request) {
 }
 
 func ExampleIdempotent() {
-	guard := newGuard("orders", nil) // or idempotency.New
+	guard := newGuard("orders", &idempotency.Options{InDoubt: idempotency.Retry}) // or idempotency.New
 	account := gate.ByHeader("X-Account")
 	booked := 0
 	once := nethttp.Middleware(gate.Idempotent(guard, account, nil))
@@ -105,7 +105,7 @@ func ExampleStoredReply() {
 
 // An operator looks up what became of a request.
 func ExampleIdempotencyScope() {
-	guard := newGuard("orders", nil)
+	guard := newGuard("orders", &idempotency.Options{InDoubt: idempotency.Retry})
 	once := nethttp.Middleware(gate.Idempotent(guard, gate.ByHeader("X-Account"), nil))
 	answer(once(http.NotFoundHandler()), order("alice", "1", "tea"))
 

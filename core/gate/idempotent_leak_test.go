@@ -70,7 +70,8 @@ func TestIdempotentAnswersReachNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t)
 	guard, err := idempotency.New(storetest.At(t, server.Client(t), server.Prefix(t)), "test", &idempotency.Options{
-		Budget: 5 * time.Second, Lease: 30 * time.Second, Retention: time.Minute,
+		InDoubt: idempotency.Retry,
+		Budget:  5 * time.Second, Lease: 30 * time.Second, Retention: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

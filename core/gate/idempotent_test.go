@@ -20,6 +20,7 @@ func guards(t testing.TB, opts idempotency.Options) (*idempotency.Guard, *severe
 	if opts.Budget == 0 {
 		opts.Budget = 5 * time.Second
 	}
+	opts.InDoubt = max(opts.InDoubt, idempotency.Retry)
 	g, err := idempotency.New(s, "test", &opts)
 	if err != nil {
 		t.Fatal(err)

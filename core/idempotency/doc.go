@@ -1,7 +1,7 @@
 // Package idempotency runs the work behind a key once, although the request, message or
 // job arrives several times. Later callers get the result of the first.
 //
-//	guard, err := idempotency.New(rdb, "orders", nil)
+//	guard, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry})
 //	if err != nil {
 //		return err
 //	}

@@ -30,7 +30,7 @@ func ExampleNew() {
 }
 
 func ExampleGuard_Do() {
-	guard, err := idempotency.New(connect(), "payments", nil)
+	guard, err := idempotency.New(connect(), "payments", &idempotency.Options{InDoubt: idempotency.Retry})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func ExampleGuard_Do() {
 
 func ExampleGuard_Begin() {
 	ctx := context.Background()
-	guard, err := idempotency.New(connect(), "orders", nil)
+	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func ExampleGuard_Begin() {
 
 func ExampleClaim() {
 	ctx := context.Background()
-	guard, err := idempotency.New(connect(), "orders", nil)
+	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func ExampleGuard_Resolve() {
 // Await waits for the run of another caller, so that a repeated request gets its result.
 func ExampleGuard_Await() {
 	ctx := context.Background()
-	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{Wait: 10 * time.Second})
+	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{InDoubt: idempotency.Retry, Wait: 10 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func ExampleFromContext() {
 		fmt.Println("booking", claim.Key(), claim.Attempt(), claim.Fence() > 0)
 		return []byte("booked"), nil
 	}
-	guard, err := idempotency.New(connect(), "orders", nil)
+	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
 	if err != nil {
 		log.Fatal(err)
 	}

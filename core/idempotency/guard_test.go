@@ -22,6 +22,7 @@ func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts *idempot
 		opts = &idempotency.Options{}
 	}
 	own := *opts
+	own.InDoubt = max(own.InDoubt, idempotency.Retry)
 	if own.Budget == 0 {
 		own.Budget = 5 * time.Second // a busy machine answers late
 	}

@@ -137,7 +137,7 @@ func three(lease, budget time.Duration) map[string]*idempotency.Options {
 		return idempotency.NothingDone(), nil
 	}
 	return map[string]*idempotency.Options{
-		"retry":     {Lease: lease, Budget: budget},
+		"retry":     {Lease: lease, Budget: budget, InDoubt: idempotency.Retry},
 		"reject":    {Lease: lease, Budget: budget, InDoubt: idempotency.Reject},
 		"reconcile": {Lease: lease, Budget: budget, InDoubt: idempotency.Reconcile, Reconcile: nothing},
 	}

@@ -21,7 +21,8 @@ const sleeperLease = 3 * time.Second // a call may take a third of it
 // it is told to, and then completes the run.
 func sleeper(words []string) {
 	g, err := idempotency.New(storetest.Child(words[0], words[1]), "test", &idempotency.Options{
-		Lease: sleeperLease, Budget: sleeperLease / 3,
+		InDoubt: idempotency.Retry,
+		Lease:   sleeperLease, Budget: sleeperLease / 3,
 	})
 	if err != nil {
 		panic(err)

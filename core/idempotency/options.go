@@ -28,12 +28,13 @@ const (
 )
 
 // InDoubt says what to do with a run if it is not known how far it came: its process is
-// gone, or it ended with [Unknown]. The zero InDoubt is [Retry].
+// gone, or it ended with [Unknown].
 type InDoubt uint8
 
 const (
-	// Retry runs the work again. Claim.Attempt is then above 1.
-	Retry InDoubt = iota
+	// Retry runs the work again. Claim.Attempt is then above 1. It suits work that does
+	// nothing a second time, such as what one transaction does under a unique key.
+	Retry InDoubt = iota + 1
 	// Reject refuses the work with [ErrInDoubt] until [Guard.Resolve] was called, or
 	// until DoubtRetention has passed.
 	Reject
@@ -43,8 +44,8 @@ const (
 
 var policies = map[InDoubt]string{Retry: "retry", Reject: "reject", Reconcile: "reconcile"}
 
-// Options are the options of a Guard. The zero value is ready to use. New copies it.
-// Guards with the same name and prefix should have the same Options.
+// Options are the options of a Guard. InDoubt must be set. New copies them. Guards with the
+// same name and prefix should have the same Options.
 type Options struct {
 	// Keys, if there are any, encrypt the results. The first key encrypts, and each of
 	// them decrypts. A result is [ErrUnreadable] if its key is gone, or if it was stored
@@ -72,8 +73,8 @@ type Options struct {
 	// Retention if that is longer.
 	DoubtRetention time.Duration
 
-	// InDoubt says what to do about work that was begun and not concluded. The zero value
-	// is Retry.
+	// InDoubt says what to do about work that was begun and not concluded. There is no
+	// default, because Retry may charge a customer twice, and the others need you.
 	InDoubt InDoubt
 	// Reconcile finds out what became of an earlier run, for example by asking the
 	// payment provider, or the database in which the work was done. It gets the claim of
@@ -116,7 +117,9 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	if own.DoubtRetention < own.Retention {
 		c.Faultf("DoubtRetention is %v: use at least the Retention, %v", own.DoubtRetention, own.Retention)
 	}
-	if _, ok := policies[own.InDoubt]; !ok {
+	if own.InDoubt == 0 {
+		c.Faultf("InDoubt is not set: use Retry, which runs work again of which the end is not known, Reject, which refuses it until you call Resolve, or Reconcile, which asks Options.Reconcile")
+	} else if _, ok := policies[own.InDoubt]; !ok {
 		c.Faultf("InDoubt is %d: use Retry, Reject or Reconcile", own.InDoubt)
 	}
 	if (own.InDoubt == Reconcile) != (own.Reconcile != nil) {

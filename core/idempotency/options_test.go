@@ -23,7 +23,8 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		return idempotency.Unknown(), nil
 	}
 	for _, fine := range []*idempotency.Options{
-		nil, {}, {InDoubt: idempotency.Reconcile, Reconcile: asks}, {Lease: idempotency.MaxLease},
+		{InDoubt: idempotency.Retry}, {InDoubt: idempotency.Reject}, {InDoubt: idempotency.Reconcile, Reconcile: asks},
+		{InDoubt: idempotency.Retry, Lease: idempotency.MaxLease},
 	} {
 		if g, err := idempotency.New(rdb, "n", fine); err != nil || g.Name() != "n" {
 			t.Errorf("%+v: got %v, want a guard of the name n", fine, err)
@@ -34,17 +35,19 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		opts *options
 		want []string // the field and its remedy
 	}{
-		"budget":          {&options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
-		"short lease":     {&options{Lease: idempotency.MinLease - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
-		"long lease":      {&options{Lease: math.MaxInt64}, []string{"Lease is"}},
-		"short retention": {&options{Retention: time.Second - 1}, []string{"Retention is", "use 1s to 8784h0m0s, or 0 for 24h0m0s"}},
-		"below the lease": {&options{Lease: time.Minute, Retention: time.Second}, []string{"Retention is 1s", "at least the Lease, 1m0s"}},
-		"short doubts":    {&options{DoubtRetention: time.Hour}, []string{"DoubtRetention is 1h0m0s", "at least the Retention, 24h0m0s"}},
-		"wait":            {&options{Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
-		"delay":           {&options{RetryDelay: time.Millisecond}, []string{"RetryDelay is 1ms", "use 5ms", "or 0 for 100ms"}},
-		"policy":          {&options{InDoubt: 3}, []string{"InDoubt is 3", "use Retry, Reject or Reconcile"}},
+		"budget":          {&options{InDoubt: idempotency.Retry, Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
+		"short lease":     {&options{InDoubt: idempotency.Retry, Lease: idempotency.MinLease - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
+		"long lease":      {&options{InDoubt: idempotency.Retry, Lease: math.MaxInt64}, []string{"Lease is"}},
+		"short retention": {&options{InDoubt: idempotency.Retry, Retention: time.Second - 1}, []string{"Retention is", "use 1s to 8784h0m0s, or 0 for 24h0m0s"}},
+		"below the lease": {&options{InDoubt: idempotency.Retry, Lease: time.Minute, Retention: time.Second}, []string{"Retention is 1s", "at least the Lease, 1m0s"}},
+		"short doubts":    {&options{InDoubt: idempotency.Retry, DoubtRetention: time.Hour}, []string{"DoubtRetention is 1h0m0s", "at least the Retention, 24h0m0s"}},
+		"wait":            {&options{InDoubt: idempotency.Retry, Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
+		"delay":           {&options{InDoubt: idempotency.Retry, RetryDelay: time.Millisecond}, []string{"RetryDelay is 1ms", "use 5ms", "or 0 for 100ms"}},
+		"policy":          {&options{InDoubt: 4}, []string{"InDoubt is 4", "use Retry, Reject or Reconcile"}},
+		"no policy":       {&options{}, []string{"InDoubt is not set", "use Retry", "Reject", "Reconcile"}},
+		"no options":      {nil, []string{"InDoubt is not set"}},
 		"nobody to ask":   {&options{InDoubt: idempotency.Reconcile}, []string{"InDoubt and Reconcile go together"}},
-		"nothing to ask":  {&options{Reconcile: asks}, []string{"InDoubt and Reconcile go together"}},
+		"nothing to ask":  {&options{InDoubt: idempotency.Retry, Reconcile: asks}, []string{"InDoubt and Reconcile go together"}},
 		"everything at once": {&options{
 			Budget: -1, Lease: -1, Retention: -1, DoubtRetention: -1, InDoubt: 9, Wait: -1, RetryDelay: -1,
 		}, []string{"idempotency.New: ", "Budget", "Lease", "Retention", "DoubtRetention", "InDoubt", "Wait", "RetryDelay"}},
@@ -59,7 +62,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 			}
 		}
 	}
-	if _, err := idempotency.New(nil, "n", nil); !errors.Is(err, script.ErrClient) {
+	if _, err := idempotency.New(nil, "n", &idempotency.Options{InDoubt: idempotency.Retry}); !errors.Is(err, script.ErrClient) {
 		t.Errorf("a nil client: got %v, want %v", err, script.ErrClient)
 	}
 }

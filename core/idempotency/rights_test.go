@@ -119,7 +119,7 @@ func TestARingIsRefused(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
 	t.Cleanup(func() { ring.Close() })
 	for _, rdb := range []script.Client{ring, struct{ *redis.Ring }{ring}, &struct{ redis.UniversalClient }{ring}} {
-		_, err := idempotency.New(rdb, "test", nil)
+		_, err := idempotency.New(rdb, "test", &idempotency.Options{InDoubt: idempotency.Retry})
 		if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "rdb is a Ring") || !strings.Contains(err.Error(), "use a Client") {
 			t.Errorf("%T: got %v, want %v with a remedy", rdb, err, script.ErrClient)
 		}

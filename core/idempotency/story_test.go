@@ -61,7 +61,7 @@ func newStory(t *testing.T, p *place, rng *rand.Rand, prefix, subject string, se
 	}
 	for i := range policyNames {
 		opts := &idempotency.Options{
-			Budget: 10 * time.Second, InDoubt: idempotency.InDoubt(i),
+			Budget: 10 * time.Second, InDoubt: idempotency.InDoubt(i + 1),
 			Lease: time.Duration(leases[i]) * time.Hour, Retention: time.Duration(retentions[i]) * time.Hour,
 			DoubtRetention: time.Duration(doubts[i]) * time.Hour,
 		}

@@ -30,7 +30,7 @@ func TestALossBesideDetach(t *testing.T) {
 			}
 		}
 		st := storetest.Open(t, rdb, store.Options{Observers: []store.Observer{observe}})
-		g, err := idempotency.New(st, "test", nil)
+		g, err := idempotency.New(st, "test", &idempotency.Options{InDoubt: idempotency.Retry})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,9 +82,12 @@ var constructors = map[string]func(script.Client) error{
 	},
 	"limit.NewConcurrency": func(rdb script.Client) error { _, err := limit.NewConcurrency(rdb, "n", 1, nil); return err },
 	"lock.New":             func(rdb script.Client) error { _, err := lock.New(rdb, "n", nil); return err },
-	"idempotency.New":      func(rdb script.Client) error { _, err := idempotency.New(rdb, "n", nil); return err },
-	"stock.New":            func(rdb script.Client) error { _, err := stock.New(rdb, "n", nil); return err },
-	"script.NewRunner":     func(rdb script.Client) error { _, err := script.NewRunner(rdb, nil); return err },
+	"idempotency.New": func(rdb script.Client) error {
+		_, err := idempotency.New(rdb, "n", &idempotency.Options{InDoubt: idempotency.Retry})
+		return err
+	},
+	"stock.New":        func(rdb script.Client) error { _, err := stock.New(rdb, "n", nil); return err },
+	"script.NewRunner": func(rdb script.Client) error { _, err := script.NewRunner(rdb, nil); return err },
 }
 
 // TestAStoreThatWasNotMadeIsRefused: if the error of Open was not checked, the next
@@ -184,7 +187,7 @@ func TestOptionsReachEveryPrimitive(t *testing.T) {
 			return err
 		},
 		"guard": func(ctx context.Context) error {
-			g, err := idempotency.New(st, "n", nil)
+			g, err := idempotency.New(st, "n", &idempotency.Options{InDoubt: idempotency.Retry})
 			if err != nil {
 				return err
 			}

@@ -133,6 +133,7 @@ func duringTheFirst(deliver func(book func() error) string) (second string) {
 func (s scene) endpoint(book func() error) (deliver func() string) {
 	s.Helper()
 	guard, err := idempotency.New(storetest.At(s, s.rdb, s.key), "callbacks", &idempotency.Options{
+		InDoubt:   idempotency.Retry,
 		Retention: fourDays, Budget: patience,
 	})
 	s.must(err)

@@ -85,7 +85,7 @@ func TestUnitTests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				guard, err := idempotency.New(rdb, "orders", nil)
+				guard, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -27,6 +27,7 @@ func serve(ctx context.Context, framework, url, file string, dies bool) error {
 	}
 	opts.ContextTimeoutEnabled = true
 	guard, err := idempotency.New(redis.NewClient(opts), "orders", &idempotency.Options{
+		InDoubt:   idempotency.Retry,
 		Lease:     2 * time.Second,  // how soon another takes over from a process that died
 		Retention: 10 * time.Minute, // in a real shop longer than any client repeats
 	})

@@ -53,6 +53,7 @@ func serve(ctx context.Context, url, file string, lease time.Duration) error {
 	}
 	opts.ContextTimeoutEnabled = true
 	guard, err := idempotency.New(redis.NewClient(opts), "callbacks", &idempotency.Options{
+		InDoubt:   idempotency.Retry,
 		Lease:     lease,
 		Retention: 31 * 24 * time.Hour, // Adyen sends again for 30
 	})

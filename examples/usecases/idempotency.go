@@ -16,7 +16,7 @@ import (
 
 // Orders books an order once, however often a client sends it.
 func Orders(rdb script.Client) (gate.Gate, error) {
-	guard, err := idempotency.New(rdb, "orders", nil)
+	guard, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry})
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +89,7 @@ func Settle(ctx context.Context, guard *idempotency.Guard, find func(ctx context
 // Sealed encrypts what is stored, by the newer key.
 func Sealed(rdb script.Client, newer, older []byte) (*idempotency.Guard, error) {
 	return idempotency.New(rdb, "orders", &idempotency.Options{
+		InDoubt: idempotency.Retry,
 		Keys: []idempotency.Key{
 			{ID: "2026-11", Secret: newer}, // what is stored from now on
 			{ID: "2026-05", Secret: older}, // what was stored before; leave it out a Retention later

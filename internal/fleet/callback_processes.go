@@ -28,6 +28,7 @@ func (process) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 func (f Fleet) callbackChild(words []string) {
 	addr, prefix, framework := words[0], words[1], words[2]
 	guard, err := idempotency.New(storetest.Child(addr, prefix), "callbacks", &idempotency.Options{
+		InDoubt:   idempotency.Retry,
 		Retention: 48 * time.Hour, Budget: 5 * time.Second, // a busy machine answers late
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ func newGuard(t testing.TB, d Driver, opts idempotency.Options) *idempotency.Gua
 	if opts.Budget = patience(); opts.Lease == 0 { // a case that sets it shortens the budget to a third of it
 		opts.Lease = lasting()
 	}
+	opts.InDoubt = max(opts.InDoubt, idempotency.Retry)
 	g, err := idempotency.New(d.Redis(t), "gatetest", &opts)
 	if err != nil {
 		t.Fatal(err)

@@ -231,7 +231,7 @@ func usable(t *testing.T, rdb redis.UniversalClient) map[string]func() any {
 	must(err)
 	locker, err := lock.New(rdb, "misuse", &lock.Options{Budget: budget})
 	must(err)
-	guard, err := idempotency.New(rdb, "misuse", &idempotency.Options{Budget: budget})
+	guard, err := idempotency.New(rdb, "misuse", &idempotency.Options{InDoubt: idempotency.Retry, Budget: budget})
 	must(err)
 	shop, err := stock.New(rdb, "misuse", &stock.Options{Budget: budget})
 	must(err)
@@ -316,8 +316,11 @@ func TestAZeroClientIsRefused(t *testing.T) {
 			}(),
 			"concurrency": func() error { _, err := limit.NewConcurrency(rdb, "n", 1, nil); return err }(),
 			"lock":        func() error { _, err := lock.New(rdb, "n", nil); return err }(),
-			"idempotency": func() error { _, err := idempotency.New(rdb, "n", nil); return err }(),
-			"stock":       func() error { _, err := stock.New(rdb, "n", nil); return err }(),
+			"idempotency": func() error {
+				_, err := idempotency.New(rdb, "n", &idempotency.Options{InDoubt: idempotency.Retry})
+				return err
+			}(),
+			"stock": func() error { _, err := stock.New(rdb, "n", nil); return err }(),
 		} {
 			if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "pass a") {
 				t.Errorf("%s with the client %T (nil or zero): got %v, want ErrClient with a remedy", name, rdb, err)

@@ -80,7 +80,7 @@ func (w *worker) guard(c *wire.Call) (*idempotency.Guard, error) {
 	return one(w, "guard", &c.Conf, func() (*idempotency.Guard, error) {
 		o := &idempotency.Options{
 			Lease: span(c.Conf.Lease), Wait: span(c.Conf.Wait), RetryDelay: span(c.Conf.RetryDelay),
-			Retention: 8 * 24 * time.Hour,
+			Retention: 8 * 24 * time.Hour, InDoubt: idempotency.Retry,
 		}
 		switch c.Conf.InDoubt {
 		case "reject":
