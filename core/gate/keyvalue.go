@@ -45,8 +45,8 @@ func ByValue(name string, key any) Key {
 	}
 }
 
-// isValueName reports whether a subject can begin with the name. Without capital letters
-// and colons it is no name of a kind, and [Fold] does not change it.
+// isValueName reports whether a subject can begin with the name. [Fold] does not change
+// such a name.
 func isValueName(name string) bool {
 	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }

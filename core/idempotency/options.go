@@ -118,7 +118,7 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 		c.Faultf("DoubtRetention is %v: use at least the Retention, %v", own.DoubtRetention, own.Retention)
 	}
 	if own.InDoubt == 0 {
-		c.Faultf("InDoubt is not set: use Retry, which runs work again of which the end is not known, Reject, which refuses it until you call Resolve, or Reconcile, which asks Options.Reconcile")
+		c.Faultf("InDoubt is not set: if it is not known whether a run was done, Retry runs it again, Reject refuses it until you call Resolve, and Reconcile asks Options.Reconcile; use one of them")
 	} else if _, ok := policies[own.InDoubt]; !ok {
 		c.Faultf("InDoubt is %d: use Retry, Reject or Reconcile", own.InDoubt)
 	}

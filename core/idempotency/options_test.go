@@ -44,7 +44,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"wait":            {&options{InDoubt: idempotency.Retry, Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
 		"delay":           {&options{InDoubt: idempotency.Retry, RetryDelay: time.Millisecond}, []string{"RetryDelay is 1ms", "use 5ms", "or 0 for 100ms"}},
 		"policy":          {&options{InDoubt: 4}, []string{"InDoubt is 4", "use Retry, Reject or Reconcile"}},
-		"no policy":       {&options{}, []string{"InDoubt is not set", "use Retry", "Reject", "Reconcile"}},
+		"no policy":       {&options{}, []string{"InDoubt is not set", "Retry", "Reject", "Reconcile", "use one of them"}},
 		"no options":      {nil, []string{"InDoubt is not set"}},
 		"nobody to ask":   {&options{InDoubt: idempotency.Reconcile}, []string{"InDoubt and Reconcile go together"}},
 		"nothing to ask":  {&options{InDoubt: idempotency.Retry, Reconcile: asks}, []string{"InDoubt and Reconcile go together"}},
