@@ -50,7 +50,7 @@ func fibersMiddleware(rdb redis.UniversalClient) (fiber.Handler, error) {
 }
 
 func neapMiddleware(rdb redis.UniversalClient) (fiber.Handler, error) {
-	g, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry, Budget: budget})
+	g, err := idempotency.New(rdb, "orders", idempotency.Retry{}, &idempotency.Options{Budget: budget})
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func openGuardScript(ctx context.Context, e *env) (*guard, error) {
 
 func openGuard(keys ...idempotency.Key) guardOpener {
 	return func(_ context.Context, e *env) (*guard, error) {
-		g, err := idempotency.New(e.rdb, "bench", &idempotency.Options{InDoubt: idempotency.Retry, Budget: budget, Keys: keys})
+		g, err := idempotency.New(e.rdb, "bench", idempotency.Retry{}, &idempotency.Options{Budget: budget, Keys: keys})
 		return &guard{
 			first: func(ctx context.Context, key string) error {
 				run, err := g.Begin(ctx, key, fingerprint)

@@ -45,7 +45,7 @@ func newService(t *testing.T) *service {
 		limiter: must(limit.New(st, "api", []limit.Policy{limit.WithBan(limit.FixedWindow{Name: "w", Limit: 2, Window: time.Hour}, ban)}, nil))(t),
 		flight:  must(limit.NewConcurrency(st, "slots", 5, nil))(t),
 		locker:  must(lock.New(st, "jobs", nil))(t),
-		guard:   must(idempotency.New(st, "orders", &idempotency.Options{InDoubt: idempotency.Reject}))(t),
+		guard:   must(idempotency.New(st, "orders", idempotency.Reject{}, nil))(t),
 		shop:    must(stock.New(st, "shop", nil))(t),
 	}
 }

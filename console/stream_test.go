@@ -270,7 +270,7 @@ func TestNoKeyIsInAStream(t *testing.T) {
 		limiter := must(limit.New(st, "api", []limit.Policy{window}, nil))(t)
 		flight := must(limit.NewConcurrency(st, "slots", 5, nil))(t)
 		locker := must(lock.New(st, "jobs", nil))(t)
-		guard := must(idempotency.New(st, "orders", &idempotency.Options{InDoubt: idempotency.Retry}))(t)
+		guard := must(idempotency.New(st, "orders", idempotency.Retry{}, nil))(t)
 		shop := must(stock.New(st, "shop", nil))(t)
 		h := Handler(st, everyone, &Options{LookUp: Primitives{Limiters: []*limit.Limiter{limiter}}, Actions: Primitives{Stocks: []*stock.Stock{shop}}})
 

@@ -51,7 +51,7 @@ func logins(t testing.TB, rdb *redis.Client) http.Handler {
 
 // orders is an instance of a service that books an order once, and one at a time.
 func orders(t testing.TB, rdb *redis.Client, booked *neaptest.Work) http.Handler {
-	guard, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry, Budget: 10 * time.Second, Lease: time.Minute})
+	guard, err := idempotency.New(rdb, "orders", idempotency.Retry{}, &idempotency.Options{Budget: 10 * time.Second, Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func must[T any](made T, err error) func(t testing.TB) T {
 
 func guard(t testing.TB, rdb *redis.Client) *idempotency.Guard {
 	t.Helper()
-	return must(idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry}))(t)
+	return must(idempotency.New(rdb, "orders", idempotency.Retry{}, nil))(t)
 }
 
 func locker(t testing.TB, rdb *redis.Client, lease time.Duration) *lock.Locker {

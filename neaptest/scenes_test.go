@@ -278,7 +278,7 @@ func TestOrderWhoseReplyIsLost(t *testing.T) {
 func TestAGuardWithoutRedis(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
-		g := must(idempotency.New(r.Client(), "orders", &idempotency.Options{InDoubt: idempotency.Retry}))(t)
+		g := must(idempotency.New(r.Client(), "orders", idempotency.Retry{}, nil))(t)
 		r.Lose()
 		if _, err := g.Begin(t.Context(), "order-17", ""); !errors.Is(err, script.ErrNotExecuted) {
 			t.Errorf("got %v, want ErrNotExecuted", err)

@@ -147,7 +147,7 @@ func TestBothLocksExcludeEither(t *testing.T) {
 // of Fiber's middleware.
 func TestGuardBothKnowsTheOrdersOfBefore(t *testing.T) {
 	t.Parallel()
-	guard, err := idempotency.New(redistest.Embedded(), "both", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(redistest.Embedded(), "both", idempotency.Retry{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (g *guarded) open(ctx context.Context, a *app, retention time.Duration) (*i
 	if err != nil {
 		return nil, guardLine{}, err
 	}
-	guard, err := idempotency.New(st, g.Name, &idempotency.Options{InDoubt: idempotency.Retry, Retention: retention})
+	guard, err := idempotency.New(st, g.Name, idempotency.Retry{}, &idempotency.Options{Retention: retention})
 	if err != nil {
 		return nil, guardLine{}, usage(err)
 	}

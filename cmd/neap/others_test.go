@@ -49,7 +49,7 @@ func TestLocks(t *testing.T) {
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p place) {
-		guard, err := idempotency.New(p.store, "pay", &idempotency.Options{InDoubt: idempotency.Reject})
+		guard, err := idempotency.New(p.store, "pay", idempotency.Reject{}, nil)
 		must(t, err)
 		doubt := func(key string) {
 			run, err := guard.Begin(t.Context(), key, "")

@@ -70,7 +70,7 @@ func furnish(t *testing.T, p place) {
 	held, err := locker.As("worker-3").Acquire(t.Context(), "param:order=17")
 	must(t, err)
 	t.Cleanup(func() { _ = held.Release(context.Background()) })
-	guard, err := idempotency.New(p.store, "payments", &idempotency.Options{InDoubt: idempotency.Reject})
+	guard, err := idempotency.New(p.store, "payments", idempotency.Reject{}, nil)
 	must(t, err)
 	run, err := guard.Begin(t.Context(), "message-17", "")
 	must(t, err)

@@ -293,7 +293,7 @@ func TestRareChangesAreZeroBeforeTheyHappen(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, _ := observe(t, st)
-	guard, err := idempotency.New(st, "n", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(st, "n", idempotency.Retry{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

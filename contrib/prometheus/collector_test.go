@@ -159,7 +159,7 @@ func TestWhatIsRareIsThereBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, seen := collect(t, st)
-	guard, err := idempotency.New(st, "g", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(st, "g", idempotency.Retry{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestHandlerAbandons(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
 		s, p := &shop{}, callback.Alipay()
-		g := guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject})
+		g := guardOf(t, rdb, prefix, idempotency.Reject{}, idempotency.Options{})
 		h := endpoint(t, p, g, s, callback.Options{})
 		s.handle = func(ctx context.Context, _ *callback.Event) error {
 			claim, _ := idempotency.FromContext(ctx)
@@ -88,7 +88,7 @@ func TestOperatorsResolve(t *testing.T) {
 			"NothingDone": {idempotency.NothingDone(), of(p.Done), 2, 1},
 		} {
 			s := &shop{handle: func(context.Context, *callback.Event) error { return errBook }}
-			g := guard(t, rdb, prefix+name, idempotency.Options{InDoubt: idempotency.Reject})
+			g := guardOf(t, rdb, prefix+name, idempotency.Reject{}, idempotency.Options{})
 			h := endpoint(t, p, g, s, callback.Options{})
 			for range 2 {
 				deliver(h, alipayForm).is(t, p.Later)
@@ -138,10 +138,9 @@ func TestDoesNotReturn(t *testing.T) {
 			return nil
 		}}, callback.Alipay()
 		p.Deadline = time.Minute
-		g := guard(t, rdb, prefix, idempotency.Options{
-			InDoubt:   idempotency.Reconcile,
-			Reconcile: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) { panic(errBook) },
-		})
+		g := guardOf(t, rdb, prefix, idempotency.Reconcile{
+			Find: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) { panic(errBook) },
+		}, idempotency.Options{})
 		began := time.Now()
 		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, p.Later)
 		if took := time.Since(began); took >= p.Deadline || len(s.told) != 1 {

@@ -25,7 +25,7 @@
 // is handled again within the guard's Retention.
 //
 // If a process dies after the handler has booked and before Redis has noted it, it is not
-// known whether the event is done. The guard's InDoubt decides. With Retry
+// known whether the event is done. The guard's policy decides. With Retry
 // the event is handled again. So the handler's own transaction should carry Event.Key
 // under a unique constraint.
 //

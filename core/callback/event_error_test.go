@@ -55,7 +55,7 @@ func TestEventError(t *testing.T) {
 			}, []error{idempotency.ErrLost}},
 		} {
 			s, p := &shop{handle: c.handle}, callback.Alipay()
-			h := endpoint(t, p, guard(t, rdb, prefix+name, idempotency.Options{InDoubt: idempotency.Reject}), s, callback.Options{})
+			h := endpoint(t, p, guardOf(t, rdb, prefix+name, idempotency.Reject{}, idempotency.Options{}), s, callback.Options{})
 			for range 2 {
 				deliver(h, alipayForm)
 			}

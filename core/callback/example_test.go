@@ -26,8 +26,7 @@ const secret = "whsec_c2VjcmV0IG9mIHRoZSBlbmRwb2ludCwgMzIgYnl0ZXM="
 // newGuard stands for idempotency.New on your Redis.
 func newGuard() *idempotency.Guard {
 	rdb := redistest.Embedded() // stands for your go-redis client
-	g, err := idempotency.New(rdb, "callbacks", &idempotency.Options{
-		InDoubt:   idempotency.Retry,
+	g, err := idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{
 		Retention: 4 * 24 * time.Hour, // Stripe sends again for three days
 		Budget:    5 * time.Second,
 	})

@@ -17,7 +17,7 @@ import (
 func TestConstructorFaults(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		short, err := idempotency.New(storetest.At(t, rdb, prefix), "short", &idempotency.Options{InDoubt: idempotency.Retry})
+		short, err := idempotency.New(storetest.At(t, rdb, prefix), "short", idempotency.Retry{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +57,7 @@ func TestRetentionIsEnough(t *testing.T) {
 	rdb, prefix := srv.Client(t), srv.Prefix(t)
 	for name, p := range providers() {
 		for short, fine := range map[time.Duration]bool{0: true, time.Second: false} {
-			g, err := idempotency.New(storetest.At(t, rdb, prefix), "exact", &idempotency.Options{
-				InDoubt:   idempotency.Retry,
+			g, err := idempotency.New(storetest.At(t, rdb, prefix), "exact", idempotency.Retry{}, &idempotency.Options{
 				Retention: p.preset.Keep - short, DoubtRetention: month,
 			})
 			if err != nil {

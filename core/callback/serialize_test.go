@@ -37,7 +37,7 @@ func TestSerialize(t *testing.T) {
 			return nil
 		}}, callback.Alipay()
 		p.Deadline = time.Minute
-		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject}), s, callback.Options{Serialize: locker})
+		h := endpoint(t, p, guardOf(t, rdb, prefix, idempotency.Reject{}, idempotency.Options{}), s, callback.Options{Serialize: locker})
 		first := make(chan response, 1)
 		go func() { first <- deliver(h, alipayForm) }()
 		<-running
@@ -93,7 +93,7 @@ func TestLocksAreAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, p := &shop{}, callback.Alipay()
-	g := guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject})
+	g := guardOf(t, rdb, prefix, idempotency.Reject{}, idempotency.Options{})
 	h := endpoint(t, p, g, s, callback.Options{Serialize: locker})
 	away.Cut("refused")
 	deliver(h, alipayForm).is(t, p.Later)

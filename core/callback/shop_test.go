@@ -26,12 +26,16 @@ const month = 31 * 24 * time.Hour
 
 func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts idempotency.Options) *idempotency.Guard {
 	t.Helper()
+	return guardOf(t, rdb, prefix, idempotency.Retry{}, opts)
+}
+
+func guardOf(t testing.TB, rdb redis.UniversalClient, prefix string, policy idempotency.Policy, opts idempotency.Options) *idempotency.Guard {
+	t.Helper()
 	opts.Retention, opts.DoubtRetention = month, month
 	if opts.Budget == 0 {
 		opts.Budget = 5 * time.Second // a busy machine answers late
 	}
-	opts.InDoubt = max(opts.InDoubt, idempotency.Retry)
-	g, err := idempotency.New(storetest.At(t, rdb, prefix), "callbacks", &opts)
+	g, err := idempotency.New(storetest.At(t, rdb, prefix), "callbacks", policy, &opts)
 	if err != nil {
 		t.Fatal(err)
 	}

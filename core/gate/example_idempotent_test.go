@@ -16,8 +16,8 @@ import (
 )
 
 // newGuard has a Redis of its own, which ends with the tests.
-func newGuard(name string, opts *idempotency.Options) *idempotency.Guard {
-	g, err := idempotency.New(redistest.Embedded(), name, opts)
+func newGuard(name string, policy idempotency.Policy) *idempotency.Guard {
+	g, err := idempotency.New(redistest.Embedded(), name, policy, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func answer(h http.Handler, r *http.Request) {
 }
 
 func ExampleIdempotent() {
-	guard := newGuard("orders", &idempotency.Options{InDoubt: idempotency.Retry}) // or idempotency.New
+	guard := newGuard("orders", idempotency.Retry{}) // or idempotency.New
 	account := gate.ByHeader("X-Account")
 	booked := 0
 	once := nethttp.Middleware(gate.Idempotent(guard, account, nil))
@@ -83,7 +83,7 @@ func ExampleIdempotent() {
 
 // An operator finds out what became of an order, and the client gets its answer.
 func ExampleStoredReply() {
-	guard := newGuard("orders", &idempotency.Options{InDoubt: idempotency.Reject})
+	guard := newGuard("orders", idempotency.Reject{})
 	once := nethttp.Middleware(gate.Idempotent(guard, gate.ByHeader("X-Account"), nil))
 	h := once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError) // before the COMMIT, or behind it
@@ -105,7 +105,7 @@ func ExampleStoredReply() {
 
 // An operator looks up what became of a request.
 func ExampleIdempotencyScope() {
-	guard := newGuard("orders", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard := newGuard("orders", idempotency.Retry{})
 	once := nethttp.Middleware(gate.Idempotent(guard, gate.ByHeader("X-Account"), nil))
 	answer(once(http.NotFoundHandler()), order("alice", "1", "tea"))
 

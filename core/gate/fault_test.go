@@ -17,7 +17,7 @@ import (
 // TestAFaultWithoutAHookIsLogged: a gate without OnError logs its first 500 with the
 // route, and without the error. One with a hook logs nothing, and neither does a refusal.
 func TestAFaultWithoutAHookIsLogged(t *testing.T) { //nolint:paralleltest // it sets what is global
-	guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+	guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
 	wrong := failing(errors.New("secret"))
 	var told hook
 	enter := func(g gate.Gate) gate.Pass { return g.Enter(&request{path: "/orders", route: "/orders"}) }

@@ -53,7 +53,7 @@ import (
 //     outcome is unknown; see Keep of [IdempotentOptions].
 //   - An answer that is too long, was flushed or was taken over is not stored, but the
 //     request was done. Later ones get a 409 that says so, and never run.
-//   - After a panic, or an answer of 500 and above, the guard's InDoubt decides.
+//   - After a panic, or an answer of 500 and above, the guard's policy decides.
 //   - A refusal by a gate further in ([Reply.Refused]) means that nothing was done. A
 //     handler that has done nothing for now calls Claim.Abandon.
 //   - Set-Cookie, Authorization, WWW-Authenticate and Proxy-Authenticate are never
@@ -260,7 +260,8 @@ func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim
 		outcome, known := idempotency.Unknown(), false
 		defer func() { // also if Keep panics
 			err := claim.Conclude(context.Background(), outcome)
-			if err == nil && !known && g.guard.InDoubt() != idempotency.Retry {
+			_, retries := g.guard.Policy().(idempotency.Retry)
+			if err == nil && !known && !retries {
 				err = idempotency.ErrInDoubt
 			}
 			if err != nil {

@@ -27,7 +27,7 @@ func TestIdempotentRefusedInside(t *testing.T) {
 		"done":                {func(gate.Reply) *gate.Reply { return booked("tea") }, idempotency.Done},
 		"a panic":             {func(gate.Reply) *gate.Reply { return nil }, idempotency.Doubtful},
 	} {
-		guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+		guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
 		options := &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
 			if r.Refused {
 				t.Error("Keep was asked about a refusal, want it asked about other answers only")
@@ -47,7 +47,7 @@ func TestIdempotentRefusedInside(t *testing.T) {
 // What it has done is unknown.
 func TestIdempotentHandlerSendsItsOwnRequest(t *testing.T) {
 	t.Parallel()
-	guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+	guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
 	var h hook
 	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: h.hear})
 	p := g.Enter(posting("k", ""))
@@ -68,8 +68,8 @@ func TestIdempotentHandlerSendsItsOwnRequest(t *testing.T) {
 // key.
 func TestIdempotentReportsDoubt(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[idempotency.InDoubt]error{idempotency.Retry: nil, idempotency.Reject: idempotency.ErrInDoubt} {
-		guard, _ := guards(t, idempotency.Options{InDoubt: policy})
+	for policy, want := range map[idempotency.Policy]error{idempotency.Retry{}: nil, idempotency.Reject{}: idempotency.ErrInDoubt} {
+		guard, _ := guardsOf(t, policy, idempotency.Options{})
 		var told error
 		var key string
 		p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: func(r gate.Request, err error) {

@@ -69,9 +69,8 @@ func pair(r *rand.Rand, key string) (first, second *request, own bool) {
 func TestIdempotentAnswersReachNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t)
-	guard, err := idempotency.New(storetest.At(t, server.Client(t), server.Prefix(t)), "test", &idempotency.Options{
-		InDoubt: idempotency.Retry,
-		Budget:  5 * time.Second, Lease: 30 * time.Second, Retention: time.Minute,
+	guard, err := idempotency.New(storetest.At(t, server.Client(t), server.Prefix(t)), "test", idempotency.Retry{}, &idempotency.Options{
+		Budget: 5 * time.Second, Lease: 30 * time.Second, Retention: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,12 +16,16 @@ import (
 // guards makes a guard on a Redis that becomes unreachable on demand.
 func guards(t testing.TB, opts idempotency.Options) (*idempotency.Guard, *severed) {
 	t.Helper()
+	return guardsOf(t, idempotency.Retry{}, opts)
+}
+
+func guardsOf(t testing.TB, policy idempotency.Policy, opts idempotency.Options) (*idempotency.Guard, *severed) {
+	t.Helper()
 	s := severable(t)
 	if opts.Budget == 0 {
 		opts.Budget = 5 * time.Second
 	}
-	opts.InDoubt = max(opts.InDoubt, idempotency.Retry)
-	g, err := idempotency.New(s, "test", &opts)
+	g, err := idempotency.New(s, "test", policy, &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +187,7 @@ func TestIdempotentUnreadable(t *testing.T) {
 // If Keep panics, the claim is left behind and the outcome is unknown.
 func TestIdempotentKeepPanics(t *testing.T) {
 	t.Parallel()
-	guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+	guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
 	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Keep: func(*gate.Reply) bool { panic("mine") }})
 	p := g.Enter(posting("k", ""))
 	panics(t, func() { p.Leave(booked("tea")) })
@@ -226,7 +230,7 @@ func TestIdempotentGivenUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+			guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
 			r, given := posting("k", ""), time.Hour
 			if c.late {
 				given = 3 * time.Second

@@ -39,7 +39,7 @@ type Run struct {
 //   - ctx.Err() if the caller's context ended;
 //   - a [*script.Error] if Redis could not answer within the budget;
 //   - [ErrExpired] if the process slept until the lease was over, or [ErrLost] if the
-//     claim was lost while [Reconcile] was asked.
+//     claim was lost while [Reconcile] asked.
 //
 // The fingerprint tells apart requests that have the same key and are not the same. It
 // has up to 128 printable ASCII characters without spaces. "" means none: it matches
@@ -53,7 +53,7 @@ type Run struct {
 // the key stays in flight until the lease is over. Stats counts these claims as Undoing
 // and Lapsing.
 //
-// Begin costs one round trip, and the time that Options.Reconcile takes if it is asked.
+// Begin costs one round trip, and the time that [Reconcile] takes if it asks.
 func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (Run, error) {
 	return g.ask(ctx, key, fingerprint, false)
 }
@@ -172,10 +172,10 @@ func (g *Guard) takeBack(q *question) {
 	})
 }
 
-// errReconciled is the cause with which the context of a Reconcile ends.
-var errReconciled = errors.New("idempotency: Reconcile has returned")
+// errReconciled is the cause with which the context of Reconcile.Find ends.
+var errReconciled = errors.New("idempotency: Reconcile.Find has returned")
 
-// reconcile asks Options.Reconcile what became of the run before this claim.
+// reconcile asks Reconcile.Find what became of the run before this claim.
 func (g *Guard) reconcile(c *Claim) (Run, error) {
 	outcome, concluded := Unknown(), false
 	defer func() {
@@ -183,7 +183,7 @@ func (g *Guard) reconcile(c *Claim) (Run, error) {
 			_ = c.Conclude(c.parent, outcome)
 		}
 	}()
-	found, err := g.opts.Reconcile(c.Context(), c)
+	found, err := g.policy.(Reconcile).Find(c.Context(), c)
 	c.lease.Drop(errReconciled)
 	switch {
 	case err != nil:

@@ -113,7 +113,7 @@ func (g *Guard) becomes(how state) state {
 	switch {
 	case how != "":
 		return how
-	case g.opts.InDoubt == Retry:
+	case retries(g.policy):
 		return free
 	}
 	return doubt

@@ -43,12 +43,11 @@ func crashes(words []string) {
 		}
 	}
 	client := &halting{UniversalClient: redistest.ChildClient(addr)}
-	opts := three(crashLease, crashBudget)[policy]
 	st, err := store.Open(client, &store.Options{Prefix: prefix})
 	if err != nil {
 		panic(err)
 	}
-	g, err := idempotency.New(st, "test", opts)
+	g, err := idempotency.New(st, "test", policies[policy], &idempotency.Options{Lease: crashLease, Budget: crashBudget})
 	if err != nil {
 		panic(err)
 	}
@@ -131,13 +130,13 @@ func TestKilledAtEachPoint(t *testing.T) {
 	for _, point := range []string{
 		beforeBegin, duringBegin, afterBegin, inHandler, afterEffect, beforeComplete, duringComplete, afterComplete,
 	} {
-		for policy, opts := range three(crashLease, crashBudget) {
+		for policy, its := range policies {
 			t.Run(point+"/"+policy, func(t *testing.T) {
 				t.Parallel()
 				key, file := point+"-"+policy, filepath.Join(t.TempDir(), "effects")
 				asked := 0
-				if opts.Reconcile != nil {
-					opts.Reconcile = func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+				if policy == "reconcile" {
+					its = idempotency.Reconcile{Find: func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 						asked++
 						if c.Attempt() != 2 {
 							t.Errorf("Reconcile was asked at attempt %d, want 2", c.Attempt())
@@ -146,9 +145,9 @@ func TestKilledAtEachPoint(t *testing.T) {
 							return idempotency.DoneWith([]byte("found")), nil
 						}
 						return idempotency.NothingDone(), nil
-					}
+					}}
 				}
-				g := guard(t, srv.Client(t), prefix, opts)
+				g := guardOf(t, srv.Client(t), prefix, its, &idempotency.Options{Lease: crashLease, Budget: crashBudget})
 				p := redistest.StartChild(t, "crashes", srv.Addr(), prefix, key, file, point, policy)
 				if line := p.Line(t); line != point {
 					t.Fatalf("the child: got %q, want %q", line, point)

@@ -1,7 +1,7 @@
 // Package idempotency runs the work behind a key once, although the request, message or
 // job arrives several times. Later callers get the result of the first.
 //
-//	guard, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+//	guard, err := idempotency.New(rdb, "orders", idempotency.Retry{}, nil)
 //	if err != nil {
 //		return err
 //	}
@@ -34,7 +34,7 @@
 // passed.
 //
 // This is not "exactly once": a process can die after it did the work and before it said
-// so. [InDoubt] says what happens then. Only the database in which the work was done can
+// so. A [Policy] says what happens then. Only the database in which the work was done can
 // close that gap. To be sure, write the claim's fence and key in the transaction that
 // does the work:
 //

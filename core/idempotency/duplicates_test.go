@@ -28,7 +28,7 @@ func caller(words []string) {
 		panic(err)
 	}
 	g, err := idempotency.New(storetest.Child(addr, prefix), "test",
-		&idempotency.Options{InDoubt: idempotency.Retry, Budget: 5 * time.Second, Wait: time.Minute})
+		idempotency.Retry{}, &idempotency.Options{Budget: 5 * time.Second, Wait: time.Minute})
 	if err != nil {
 		panic(err)
 	}

@@ -17,10 +17,9 @@ import (
 func connect() *redis.Client { return redistest.Embedded() }
 
 func ExampleNew() {
-	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{
+	guard, err := idempotency.New(connect(), "orders", idempotency.Reject{}, &idempotency.Options{
 		Lease:     10 * time.Second,   // how long a dead process keeps others waiting
 		Retention: 3 * 24 * time.Hour, // longer than any client repeats
-		InDoubt:   idempotency.Reject, // work in doubt waits for Resolve
 	})
 	if err != nil {
 		log.Fatal(err) // names every field that is wrong, and the remedy
@@ -30,7 +29,7 @@ func ExampleNew() {
 }
 
 func ExampleGuard_Do() {
-	guard, err := idempotency.New(connect(), "payments", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(connect(), "payments", idempotency.Retry{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -50,7 +49,7 @@ func ExampleGuard_Do() {
 
 func ExampleGuard_Begin() {
 	ctx := context.Background()
-	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(connect(), "orders", idempotency.Retry{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -80,7 +79,7 @@ func ExampleGuard_Begin() {
 
 func ExampleClaim() {
 	ctx := context.Background()
-	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(connect(), "orders", idempotency.Retry{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -109,7 +108,7 @@ func ExampleClaim() {
 
 func ExampleGuard_Resolve() {
 	ctx := context.Background()
-	guard, err := idempotency.New(connect(), "charges", &idempotency.Options{InDoubt: idempotency.Reject})
+	guard, err := idempotency.New(connect(), "charges", idempotency.Reject{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -136,7 +135,7 @@ func ExampleGuard_Resolve() {
 // Await waits for the run of another caller, so that a repeated request gets its result.
 func ExampleGuard_Await() {
 	ctx := context.Background()
-	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{InDoubt: idempotency.Retry, Wait: 10 * time.Second})
+	guard, err := idempotency.New(connect(), "orders", idempotency.Retry{}, &idempotency.Options{Wait: 10 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -158,9 +157,8 @@ func ExampleGuard_Await() {
 // before it is begun again.
 func ExampleOutcome() {
 	charges := map[string]string{"order-17": "charge 99"} // what the provider knows
-	guard, err := idempotency.New(connect(), "charges", &idempotency.Options{
-		InDoubt: idempotency.Reconcile,
-		Reconcile: func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+	guard, err := idempotency.New(connect(), "charges", idempotency.Reconcile{
+		Find: func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 			charge, found := charges[c.Key()]
 			switch {
 			case !found:
@@ -172,7 +170,7 @@ func ExampleOutcome() {
 			}
 			return idempotency.DoneWith([]byte(charge)), nil
 		},
-	})
+	}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -197,7 +195,7 @@ func ExampleFromContext() {
 		fmt.Println("booking", claim.Key(), claim.Attempt(), claim.Fence() > 0)
 		return []byte("booked"), nil
 	}
-	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(connect(), "orders", idempotency.Retry{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

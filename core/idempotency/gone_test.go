@@ -22,7 +22,7 @@ func TestCanceledCallers(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
-	observer := guard(t, srv.Client(t), prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+	observer := guardOf(t, srv.Client(t), prefix, idempotency.Reject{}, nil)
 	warm(t, observer)
 	for name, inline := range map[string]bool{"inline": true, "by a goroutine": false} {
 		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize, o.MaxRetries = inline, 1, -1 })
@@ -72,8 +72,8 @@ func TestCallersCanceledWhileItRuns(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		why := errors.New("the client went away")
-		for policy, opts := range three(0, 0) {
-			g := guard(t, rdb, prefix, opts)
+		for policy, its := range policies {
+			g := guardOf(t, rdb, prefix, its, nil)
 			for _, detached := range []bool{false, true} {
 				key := fmt.Sprint(policy, detached)
 				if policy == "reconcile" {
@@ -122,8 +122,8 @@ func TestCallersCanceledWhileItRuns(t *testing.T) {
 func TestDoThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		for policy, opts := range three(0, 0) {
-			g := guard(t, rdb, prefix, opts)
+		for policy, its := range policies {
+			g := guardOf(t, rdb, prefix, its, nil)
 			for name, leave := range map[string]func() error{
 				"panic": func() error { panic("of fn") }, "Goexit": func() error { runtime.Goexit(); return nil },
 				"error": func() error { return errors.New("of fn") },
@@ -170,10 +170,9 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 func TestReconcileThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		g := guard(t, rdb, prefix, &idempotency.Options{
-			InDoubt:   idempotency.Reconcile,
-			Reconcile: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) { panic("of Reconcile") },
-		})
+		g := guardOf(t, rdb, prefix, idempotency.Reconcile{
+			Find: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) { panic("of Reconcile") },
+		}, nil)
 		dead(t, admin, prefix, "key")
 		func() {
 			defer func() {

@@ -27,6 +27,7 @@ type Guard struct {
 // shared is what a Guard shares with those that WithWait makes of it.
 type shared struct {
 	name   string
+	policy Policy
 	opts   Options
 	keep   any // how long Redis keeps the record of a run that was begun, in milliseconds; converted to any once
 	begins any // the lease, keep and policy of a run, as the script wants them
@@ -46,12 +47,13 @@ type shared struct {
 //
 // The name has 1 to 64 letters, digits, dots, dashes and underscores, and sets the keys
 // of this Guard apart from others. Guards with the same name and prefix share their
-// records, in one process or in many. Nil opts mean the zero Options.
+// records, in one process or in many. The policy says what to do about work that was
+// begun and not concluded. Nil opts mean the zero Options.
 //
 // New refuses a Ring, and a struct that embeds one. Each client of a Ring chooses a
 // server among those that it can reach, so two clients could run the work behind one key.
 // The error joins all faults, each with its field and the remedy.
-func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
+func New(rdb script.Client, name string, policy Policy, opts *Options) (*Guard, error) {
 	st, unusable := store.Of(rdb)
 	own, err := opts.withDefaults(st)
 	space, fault := st.Space("guard", name)
@@ -59,7 +61,7 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	if ring.Is(st.Client()) {
 		unusable = errRing
 	}
-	if err := errors.Join(unusable, fault, err, unsealed); err != nil {
+	if err := errors.Join(unusable, fault, checkPolicy(policy), err, unsealed); err != nil {
 		return nil, fmt.Errorf("idempotency.New: %w", err)
 	}
 	run, err := script.NewRunner(st, &script.Options{Budget: own.Budget})
@@ -67,12 +69,12 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 		return nil, fmt.Errorf("idempotency.New: %w", err)
 	}
 	keep := own.Retention
-	if own.InDoubt != Retry {
+	if !retries(policy) {
 		keep = own.DoubtRetention
 	}
-	begins := strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " ")
+	begins := strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policy.word()}, " ")
 	s := &shared{
-		name: name, opts: own, space: space, store: st, seals: seals,
+		name: name, policy: policy, opts: own, space: space, store: st, seals: seals,
 		keep:   milliseconds(keep),
 		begins: begins,
 		every:  begins + " any",
@@ -128,7 +130,7 @@ func (g *Guard) record(key string) (string, error) {
 // its fence and attempt. If fn finds that it has nothing to do yet, it calls
 // Claim.Abandon.
 //
-// If fn returns an error or panics, Options.InDoubt says what happens next. With Retry
+// If fn returns an error or panics, the guard's [Policy] says what happens next. With Retry
 // the work runs again; otherwise it is in doubt. A panic propagates.
 //
 // Do returns Await's error if fn did not run. Otherwise it returns fn's error, joined
@@ -160,8 +162,8 @@ func (g *Guard) Retention() time.Duration {
 	return g.opts.Retention
 }
 
-// InDoubt returns what the guard does with a run if it is not known how far the run came.
-func (g *Guard) InDoubt() InDoubt {
+// Policy returns the policy that was given to New.
+func (g *Guard) Policy() Policy {
 	misuse.Made(g.made(), errGuard)
-	return g.opts.InDoubt
+	return g.policy
 }

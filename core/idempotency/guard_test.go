@@ -18,15 +18,19 @@ import (
 
 func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts *idempotency.Options) *idempotency.Guard {
 	t.Helper()
+	return guardOf(t, rdb, prefix, idempotency.Retry{}, opts)
+}
+
+func guardOf(t testing.TB, rdb redis.UniversalClient, prefix string, policy idempotency.Policy, opts *idempotency.Options) *idempotency.Guard {
+	t.Helper()
 	if opts == nil {
 		opts = &idempotency.Options{}
 	}
 	own := *opts
-	own.InDoubt = max(own.InDoubt, idempotency.Retry)
 	if own.Budget == 0 {
 		own.Budget = 5 * time.Second // a busy machine answers late
 	}
-	g, err := idempotency.New(storetest.At(t, rdb, prefix), "test", &own)
+	g, err := idempotency.New(storetest.At(t, rdb, prefix), "test", policy, &own)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +155,7 @@ func TestPolicies(t *testing.T) {
 		if c := begin(t, retry, "retry", ""); c.Attempt() != 2 {
 			t.Errorf("got attempt %d, want 2", c.Attempt())
 		}
-		reject := guard(t, rdb, prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+		reject := guardOf(t, rdb, prefix, idempotency.Reject{}, nil)
 		unknown(reject, "reject")
 		refused(t, reject, "reject", "", idempotency.ErrInDoubt)
 		if err := reject.Resolve(ctx, "reject", idempotency.DoneWith([]byte("found"))); err != nil {
@@ -161,16 +165,15 @@ func TestPolicies(t *testing.T) {
 
 		var answer idempotency.Outcome
 		var fails error
-		reconcile := guard(t, rdb, prefix, &idempotency.Options{
-			InDoubt: idempotency.Reconcile,
-			Reconcile: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+		reconcile := guardOf(t, rdb, prefix, idempotency.Reconcile{
+			Find: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 				if found, ok := idempotency.FromContext(ctx); !ok || found != c || !strings.HasPrefix(c.Key(), "reconcile") {
 					t.Error("Reconcile was called without its claim in the context, want it there")
 				}
 				refused(t, retry, c.Key(), "", idempotency.ErrInFlight)
 				return answer, fails
 			},
-		})
+		}, nil)
 		unknown(reconcile, "reconcile")
 		fails = errors.New("the books are closed")
 		refused(t, reconcile, "reconcile", "", fails)

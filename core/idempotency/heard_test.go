@@ -109,8 +109,8 @@ func TestAWaiterThatLearnsTheEndWakesTheOthers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const delay = 10 * time.Second
 			rdb := inBubble(t)
-			g := guard(t, rdb, "p", &idempotency.Options{
-				RetryDelay: delay, Wait: never, Lease: 2 * never, InDoubt: idempotency.Reject, DoubtRetention: 24 * never,
+			g := guardOf(t, rdb, "p", idempotency.Reject{}, &idempotency.Options{
+				RetryDelay: delay, Wait: never, Lease: 2 * never, DoubtRetention: 24 * never,
 			})
 			running := "pending 7 1 99999999999999 7200000 somebody -\n"
 			record := nameOf("p", "key")

@@ -131,14 +131,11 @@ func unrun(t testing.TB) func(context.Context) ([]byte, error) {
 	}
 }
 
-// three returns options for each policy. Reconcile finds that nothing was done.
-func three(lease, budget time.Duration) map[string]*idempotency.Options {
-	nothing := func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+// policies are one of each kind. Reconcile finds that nothing was done.
+var policies = map[string]idempotency.Policy{
+	"retry":  idempotency.Retry{},
+	"reject": idempotency.Reject{},
+	"reconcile": idempotency.Reconcile{Find: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
 		return idempotency.NothingDone(), nil
-	}
-	return map[string]*idempotency.Options{
-		"retry":     {Lease: lease, Budget: budget, InDoubt: idempotency.Retry},
-		"reject":    {Lease: lease, Budget: budget, InDoubt: idempotency.Reject},
-		"reconcile": {Lease: lease, Budget: budget, InDoubt: idempotency.Reconcile, Reconcile: nothing},
-	}
+	}},
 }

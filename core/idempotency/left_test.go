@@ -17,7 +17,7 @@ import (
 func TestKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		g, err := New(storetest.At(t, rdb, prefix), "test", &Options{InDoubt: Retry, Budget: 5 * time.Second, Wait: 200 * time.Millisecond, RetryDelay: 10 * time.Millisecond})
+		g, err := New(storetest.At(t, rdb, prefix), "test", Retry{}, &Options{Budget: 5 * time.Second, Wait: 200 * time.Millisecond, RetryDelay: 10 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

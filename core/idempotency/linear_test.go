@@ -241,8 +241,8 @@ func TestLinearizable(t *testing.T) {
 
 func linearGuard(t *testing.T, rdb script.Client, prefix string, budget time.Duration) *idempotency.Guard {
 	t.Helper()
-	g, err := idempotency.New(storetest.At(t, rdb, prefix), "linear", &idempotency.Options{
-		Budget: budget, Lease: linearLease, InDoubt: idempotency.Reject,
+	g, err := idempotency.New(storetest.At(t, rdb, prefix), "linear", idempotency.Reject{}, &idempotency.Options{
+		Budget: budget, Lease: linearLease,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,9 +20,8 @@ const sleeperLease = 3 * time.Second // a call may take a third of it
 // sleeper is a child process that begins a run. It prints what it knows of its claim when
 // it is told to, and then completes the run.
 func sleeper(words []string) {
-	g, err := idempotency.New(storetest.Child(words[0], words[1]), "test", &idempotency.Options{
-		InDoubt: idempotency.Retry,
-		Lease:   sleeperLease, Budget: sleeperLease / 3,
+	g, err := idempotency.New(storetest.Child(words[0], words[1]), "test", idempotency.Retry{}, &idempotency.Options{
+		Lease: sleeperLease, Budget: sleeperLease / 3,
 	})
 	if err != nil {
 		panic(err)

@@ -1,7 +1,6 @@
 package idempotency
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -27,25 +26,8 @@ const (
 	maxRetention = 366 * 24 * time.Hour
 )
 
-// InDoubt says what to do with a run if it is not known how far it came: its process is
-// gone, or it ended with [Unknown].
-type InDoubt uint8
-
-const (
-	// Retry runs the work again. Claim.Attempt is then above 1. It suits work that does
-	// nothing a second time, such as what one transaction does under a unique key.
-	Retry InDoubt = iota + 1
-	// Reject refuses the work with [ErrInDoubt] until [Guard.Resolve] was called, or
-	// until DoubtRetention has passed.
-	Reject
-	// Reconcile asks Options.Reconcile what became of the run.
-	Reconcile
-)
-
-var policies = map[InDoubt]string{Retry: "retry", Reject: "reject", Reconcile: "reconcile"}
-
-// Options are the options of a Guard. InDoubt must be set. New copies them. Guards with the
-// same name and prefix should have the same Options.
+// Options are the options of a Guard. New copies them. Guards with the same name and prefix
+// should have the same Options and the same [Policy].
 type Options struct {
 	// Keys, if there are any, encrypt the results. The first key encrypts, and each of
 	// them decrypts. A result is [ErrUnreadable] if its key is gone, or if it was stored
@@ -72,20 +54,6 @@ type Options struct {
 	// Retention, and a year (366 days) at most. 0 means DefaultDoubtRetention, or
 	// Retention if that is longer.
 	DoubtRetention time.Duration
-
-	// InDoubt says what to do about work that was begun and not concluded. There is no
-	// default, because Retry may charge a customer twice, and the others need you.
-	InDoubt InDoubt
-	// Reconcile finds out what became of an earlier run, for example by asking the
-	// payment provider, or the database in which the work was done. It gets the claim of
-	// the caller and that claim's context, so no other caller asks at the same time. ctx
-	// ends with the call, or when the claim is lost.
-	//
-	// If it returns [NothingDone], the caller does the work. If it returns [DoneWith] or
-	// [DoneWithout], the run is concluded as if the earlier run had said so. If it
-	// returns an error or [Unknown], the work stays in doubt, and the next caller asks
-	// again. It must be safe for concurrent use, for different keys.
-	Reconcile func(ctx context.Context, c *Claim) (Outcome, error)
 
 	// Wait is how long Await and Do wait for the run of another caller: a millisecond to
 	// 24 h. 0 means DefaultWait. gate.Idempotent does not use it: see the Wait of its
@@ -116,14 +84,6 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	}
 	if own.DoubtRetention < own.Retention {
 		c.Faultf("DoubtRetention is %v: use at least the Retention, %v", own.DoubtRetention, own.Retention)
-	}
-	if own.InDoubt == 0 {
-		c.Faultf("InDoubt is not set: if it is not known whether a run was done, Retry runs it again, Reject refuses it until you call Resolve, and Reconcile asks Options.Reconcile; use one of them")
-	} else if _, ok := policies[own.InDoubt]; !ok {
-		c.Faultf("InDoubt is %d: use Retry, Reject or Reconcile", own.InDoubt)
-	}
-	if (own.InDoubt == Reconcile) != (own.Reconcile != nil) {
-		c.Faultf("InDoubt and Reconcile go together: set both, with InDoubt: idempotency.Reconcile, or neither")
 	}
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)
 	return own, c.Err()

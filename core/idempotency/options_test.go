@@ -22,37 +22,41 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	asks := func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
 		return idempotency.Unknown(), nil
 	}
-	for _, fine := range []*idempotency.Options{
-		{InDoubt: idempotency.Retry}, {InDoubt: idempotency.Reject}, {InDoubt: idempotency.Reconcile, Reconcile: asks},
-		{InDoubt: idempotency.Retry, Lease: idempotency.MaxLease},
+	retry := idempotency.Retry{}
+	for _, fine := range []struct {
+		policy idempotency.Policy
+		opts   *idempotency.Options
+	}{
+		{retry, nil}, {idempotency.Reject{}, nil}, {idempotency.Reconcile{Find: asks}, nil},
+		{retry, &idempotency.Options{Lease: idempotency.MaxLease}},
 	} {
-		if g, err := idempotency.New(rdb, "n", fine); err != nil || g.Name() != "n" {
+		if g, err := idempotency.New(rdb, "n", fine.policy, fine.opts); err != nil || g.Name() != "n" {
 			t.Errorf("%+v: got %v, want a guard of the name n", fine, err)
 		}
 	}
 	type options = idempotency.Options
 	for name, c := range map[string]struct {
-		opts *options
-		want []string // the field and its remedy
+		policy idempotency.Policy
+		opts   *options
+		want   []string // the field and its remedy
 	}{
-		"budget":          {&options{InDoubt: idempotency.Retry, Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
-		"short lease":     {&options{InDoubt: idempotency.Retry, Lease: idempotency.MinLease - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
-		"long lease":      {&options{InDoubt: idempotency.Retry, Lease: math.MaxInt64}, []string{"Lease is"}},
-		"short retention": {&options{InDoubt: idempotency.Retry, Retention: time.Second - 1}, []string{"Retention is", "use 1s to 8784h0m0s, or 0 for 24h0m0s"}},
-		"below the lease": {&options{InDoubt: idempotency.Retry, Lease: time.Minute, Retention: time.Second}, []string{"Retention is 1s", "at least the Lease, 1m0s"}},
-		"short doubts":    {&options{InDoubt: idempotency.Retry, DoubtRetention: time.Hour}, []string{"DoubtRetention is 1h0m0s", "at least the Retention, 24h0m0s"}},
-		"wait":            {&options{InDoubt: idempotency.Retry, Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
-		"delay":           {&options{InDoubt: idempotency.Retry, RetryDelay: time.Millisecond}, []string{"RetryDelay is 1ms", "use 5ms", "or 0 for 100ms"}},
-		"policy":          {&options{InDoubt: 4}, []string{"InDoubt is 4", "use Retry, Reject or Reconcile"}},
-		"no policy":       {&options{}, []string{"InDoubt is not set", "Retry", "Reject", "Reconcile", "use one of them"}},
-		"no options":      {nil, []string{"InDoubt is not set"}},
-		"nobody to ask":   {&options{InDoubt: idempotency.Reconcile}, []string{"InDoubt and Reconcile go together"}},
-		"nothing to ask":  {&options{InDoubt: idempotency.Retry, Reconcile: asks}, []string{"InDoubt and Reconcile go together"}},
-		"everything at once": {&options{
-			Budget: -1, Lease: -1, Retention: -1, DoubtRetention: -1, InDoubt: 9, Wait: -1, RetryDelay: -1,
-		}, []string{"idempotency.New: ", "Budget", "Lease", "Retention", "DoubtRetention", "InDoubt", "Wait", "RetryDelay"}},
+		"budget":          {retry, &options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
+		"short lease":     {retry, &options{Lease: idempotency.MinLease - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
+		"long lease":      {retry, &options{Lease: math.MaxInt64}, []string{"Lease is"}},
+		"short retention": {retry, &options{Retention: time.Second - 1}, []string{"Retention is", "use 1s to 8784h0m0s, or 0 for 24h0m0s"}},
+		"below the lease": {retry, &options{Lease: time.Minute, Retention: time.Second}, []string{"Retention is 1s", "at least the Lease, 1m0s"}},
+		"short doubts":    {retry, &options{DoubtRetention: time.Hour}, []string{"DoubtRetention is 1h0m0s", "at least the Retention, 24h0m0s"}},
+		"wait":            {retry, &options{Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
+		"delay":           {retry, &options{RetryDelay: time.Millisecond}, []string{"RetryDelay is 1ms", "use 5ms", "or 0 for 100ms"}},
+		"no policy":       {nil, nil, []string{"policy is nil", "Retry{}", "Reject{}", "Reconcile{Find: …}", "use one of them"}},
+		"a pointer":       {(*idempotency.Retry)(nil), nil, []string{"policy is a *idempotency.Retry", "use Retry{}"}},
+		"a user's own":    {struct{ idempotency.Reject }{}, nil, []string{"policy is a struct", "Reject{}"}},
+		"nobody to ask":   {idempotency.Reconcile{}, nil, []string{"Reconcile.Find is nil", "give it a function"}},
+		"everything at once": {nil, &options{
+			Budget: -1, Lease: -1, Retention: -1, DoubtRetention: -1, Wait: -1, RetryDelay: -1,
+		}, []string{"idempotency.New: ", "Budget", "Lease", "Retention", "DoubtRetention", "policy", "Wait", "RetryDelay"}},
 	} {
-		g, err := idempotency.New(rdb, "n", c.opts)
+		g, err := idempotency.New(rdb, "n", c.policy, c.opts)
 		if g != nil {
 			t.Errorf("%s: got a guard, want none", name)
 		}
@@ -62,7 +66,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 			}
 		}
 	}
-	if _, err := idempotency.New(nil, "n", &idempotency.Options{InDoubt: idempotency.Retry}); !errors.Is(err, script.ErrClient) {
+	if _, err := idempotency.New(nil, "n", idempotency.Retry{}, nil); !errors.Is(err, script.ErrClient) {
 		t.Errorf("a nil client: got %v, want %v", err, script.ErrClient)
 	}
 }

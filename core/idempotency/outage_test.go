@@ -73,15 +73,14 @@ func TestRedisIsAwayAfter(t *testing.T) {
 		"paused":  {(*redistest.Server).Pause, (*redistest.Server).Resume},
 		"crashed": {(*redistest.Server).Stop, (*redistest.Server).Start},
 	} {
-		for policy, opts := range three(0, awayBudget) {
+		for policy, its := range policies {
 			t.Run(how+"/"+policy, func(t *testing.T) {
 				t.Parallel()
 				srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
 				prefix := srv.Prefix(t)
 				stood := redistest.Witness(t)
-				g := guard(t, srv.Client(t), prefix, opts)
-				opts.Budget = 5 * time.Second
-				other := guard(t, srv.Client(t), prefix, opts)
+				g := guardOf(t, srv.Client(t), prefix, its, &idempotency.Options{Budget: awayBudget})
+				other := guardOf(t, srv.Client(t), prefix, its, nil)
 				warm(t, other)
 				failed := begin(t, other, "failed", "") // with the budget of the other guard
 				result, err := g.Do(t.Context(), "key", func(context.Context) ([]byte, error) {
@@ -118,15 +117,14 @@ func TestRedisIsAwayAfter(t *testing.T) {
 // joined with the error of Redis. When Redis is back, the policy applies.
 func TestAFailureThatIsNotNoted(t *testing.T) {
 	t.Parallel()
-	for policy, opts := range three(0, awayBudget) {
+	for policy, its := range policies {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
 			prefix := srv.Prefix(t)
 			rdb := srv.Client(t)
-			g := guard(t, rdb, prefix, opts)
-			opts.Budget = 0
-			other := guard(t, rdb, prefix, opts)
+			g := guardOf(t, rdb, prefix, its, &idempotency.Options{Budget: awayBudget})
+			other := guardOf(t, rdb, prefix, its, nil)
 			warm(t, other)
 			why := errors.New("of fn")
 			_, err := g.Do(t.Context(), "key", func(context.Context) ([]byte, error) {
@@ -156,10 +154,10 @@ type faulty struct {
 	client *redistest.Faulty
 }
 
-func newFaulty(t *testing.T, srv *redistest.Server, prefix string, opts *idempotency.Options) *faulty {
+func newFaulty(t *testing.T, srv *redistest.Server, prefix string, policy idempotency.Policy) *faulty {
 	t.Helper()
 	client := srv.Faulty(t)
-	return &faulty{guard(t, client, prefix, opts), client}
+	return &faulty{guardOf(t, client, prefix, policy, &idempotency.Options{Lease: 15 * time.Second}), client}
 }
 
 // TestFaultedCalls loses the reply of every call, of runs that no other caller wants, and
@@ -173,7 +171,7 @@ func TestFaultedCalls(t *testing.T) {
 	var wg sync.WaitGroup
 	var all []*faulty
 	for i, policy := range []string{"retry", "reject", "reconcile", "retry"} {
-		f := newFaulty(t, srv, prefix, three(15*time.Second, 5*time.Second)[policy])
+		f := newFaulty(t, srv, prefix, policies[policy])
 		all = append(all, f)
 		wg.Go(func() {
 			for n := 0; calls.Load() < int64(redistest.Ops(12_000)) && !t.Failed(); n++ {

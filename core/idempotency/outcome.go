@@ -19,7 +19,7 @@ func DoneWith(result []byte) Outcome { return Outcome{state: done, result: bytes
 // because it is too large or went elsewhere. Later callers get [ErrNoResult].
 func DoneWithout() Outcome { return Outcome{state: gone} }
 
-// Unknown says that the run may have had an effect, or a part of it. [InDoubt] says what
+// Unknown says that the run may have had an effect, or a part of it. The [Policy] says what
 // happens next.
 func Unknown() Outcome { return Outcome{} }
 

@@ -19,9 +19,7 @@ func reconciling(
 ) *idempotency.Guard {
 	t.Helper()
 	dead(t, admin, prefix, "key")
-	g := guard(t, rdb, prefix, &idempotency.Options{
-		InDoubt: idempotency.Reconcile, Reconcile: found, Budget: time.Second, Lease: 3 * time.Second,
-	})
+	g := guardOf(t, rdb, prefix, idempotency.Reconcile{Find: found}, &idempotency.Options{Budget: time.Second, Lease: 3 * time.Second})
 	warm(t, g)
 	return g
 }

@@ -19,9 +19,8 @@ func TestRetentions(t *testing.T) {
 	t.Parallel()
 	const retention, doubts = 2 * time.Hour, 5 * time.Hour
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		for policy, opts := range three(0, 0) {
-			opts.Retention, opts.DoubtRetention = retention, doubts
-			g := guard(t, rdb, prefix, opts)
+		for policy, its := range policies {
+			g := guardOf(t, rdb, prefix, its, &idempotency.Options{Retention: retention, DoubtRetention: doubts})
 			lives := func(key, when string, want time.Duration) {
 				t.Helper()
 				if r, err := g.Inspect(t.Context(), key); err != nil || r.Expires > want || r.Expires < want-time.Hour {

@@ -68,7 +68,7 @@ func TestWithoutEval(t *testing.T) {
 	prefix := srv.Prefix(t)
 	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
 	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
-	g := guard(t, rdb, prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+	g := guardOf(t, rdb, prefix, idempotency.Reject{}, nil)
 	for name, call := range everything(g) {
 		srv.LoadScripts(t)
 		if err := call(t.Context()); err != nil {
@@ -97,7 +97,7 @@ func TestEachScriptPermissionIsNeeded(t *testing.T) {
 	prefix := srv.Prefix(t)
 	for right := range strings.FieldsSeq("+get +set +pexpire +pttl +time +del") {
 		user := redistest.NewUser(t, redistest.Without(t, right), srv)
-		g := guard(t, srv.Client(t, func(o *redis.Options) { o.Username = user }), prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+		g := guardOf(t, srv.Client(t, func(o *redis.Options) { o.Username = user }), prefix, idempotency.Reject{}, nil)
 		var all error
 		for _, call := range everything(g) {
 			all = errors.Join(all, call(t.Context()))
@@ -119,7 +119,7 @@ func TestARingIsRefused(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
 	t.Cleanup(func() { ring.Close() })
 	for _, rdb := range []script.Client{ring, struct{ *redis.Ring }{ring}, &struct{ redis.UniversalClient }{ring}} {
-		_, err := idempotency.New(rdb, "test", &idempotency.Options{InDoubt: idempotency.Retry})
+		_, err := idempotency.New(rdb, "test", idempotency.Retry{}, nil)
 		if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "rdb is a Ring") || !strings.Contains(err.Error(), "use a Client") {
 			t.Errorf("%T: got %v, want %v with a remedy", rdb, err, script.ErrClient)
 		}

@@ -70,7 +70,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 		for _, key := range []string{"one", "two"} {
 			complete(t, g, key, secret)
 		}
-		reject := guard(t, rdb, prefix, &idempotency.Options{Keys: []idempotency.Key{newer}, InDoubt: idempotency.Reject})
+		reject := guardOf(t, rdb, prefix, idempotency.Reject{}, &idempotency.Options{Keys: []idempotency.Key{newer}})
 		if err := begin(t, reject, "resolved", "").Conclude(t.Context(), idempotency.Unknown()); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 			}
 		}
 		// It does not open in a record of another guard's name either.
-		other, err := idempotency.New(storetest.At(t, rdb, prefix), "other", &idempotency.Options{InDoubt: idempotency.Retry, Keys: []idempotency.Key{newer}, Budget: 5 * time.Second})
+		other, err := idempotency.New(storetest.At(t, rdb, prefix), "other", idempotency.Retry{}, &idempotency.Options{Keys: []idempotency.Key{newer}, Budget: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestBadKeys(t *testing.T) {
 		{[]idempotency.Key{{ID: "a"}, {ID: ""}}, []string{"Keys[0].Secret has 0 bytes", "Keys[1].ID", "Keys[1].Secret has 0 bytes"}},
 		{[]idempotency.Key{{ID: "a"}, {ID: "a", Secret: newer.Secret}}, []string{"Keys[0].Secret has 0 bytes", `Keys[1].ID is "a" again`}},
 	} {
-		g, err := idempotency.New(rdb, "test", &idempotency.Options{InDoubt: idempotency.Retry, Keys: fault.keys, Lease: -1})
+		g, err := idempotency.New(rdb, "test", idempotency.Retry{}, &idempotency.Options{Keys: fault.keys, Lease: -1})
 		if g != nil || err == nil {
 			t.Errorf("got a guard or no error, want an error with %q", fault.want)
 			continue
@@ -250,7 +250,7 @@ func TestBadKeys(t *testing.T) {
 			}
 		}
 	}
-	if _, err := idempotency.New(rdb, "test", &idempotency.Options{InDoubt: idempotency.Retry, Keys: []idempotency.Key{}}); err != nil {
+	if _, err := idempotency.New(rdb, "test", idempotency.Retry{}, &idempotency.Options{Keys: []idempotency.Key{}}); err != nil {
 		t.Error(err)
 	}
 }

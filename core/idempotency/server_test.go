@@ -22,7 +22,7 @@ func TestFullServer(t *testing.T) {
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	const lease = 4 * time.Second // a call may take a third of it
-	g := guard(t, srv.Client(t), prefix, &idempotency.Options{Lease: lease, InDoubt: idempotency.Reject})
+	g := guardOf(t, srv.Client(t), prefix, idempotency.Reject{}, &idempotency.Options{Lease: lease})
 	warm(t, g)
 	claims := map[string]*idempotency.Claim{}
 	for _, key := range []string{"completed", "without", "abandoned", "unknown", "renewed", "doubtful"} {
@@ -132,7 +132,7 @@ func TestARecordWithoutATTLIsHealed(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
-		g := guard(t, rdb, prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+		g := guardOf(t, rdb, prefix, idempotency.Reject{}, nil)
 		made := func(key string, how idempotency.Outcome) {
 			t.Helper()
 			if err := begin(t, g, key, "").Conclude(ctx, how); err != nil {

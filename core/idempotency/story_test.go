@@ -59,16 +59,17 @@ func newStory(t *testing.T, p *place, rng *rand.Rand, prefix, subject string, se
 		judge: &judge{place: p, key: prefix + ":guard:test:{" + subject + "}", seen: seen},
 		rng:   rng, stats: make([]idempotency.Stats, len(policyNames)),
 	}
-	for i := range policyNames {
+	for i, name := range policyNames {
 		opts := &idempotency.Options{
-			Budget: 10 * time.Second, InDoubt: idempotency.InDoubt(i + 1),
-			Lease: time.Duration(leases[i]) * time.Hour, Retention: time.Duration(retentions[i]) * time.Hour,
+			Budget: 10 * time.Second,
+			Lease:  time.Duration(leases[i]) * time.Hour, Retention: time.Duration(retentions[i]) * time.Hour,
 			DoubtRetention: time.Duration(doubts[i]) * time.Hour,
 		}
-		if opts.InDoubt == idempotency.Reconcile {
-			opts.Reconcile = h.reconcile
+		policy := policies[name]
+		if name == "reconcile" {
+			policy = idempotency.Reconcile{Find: h.reconcile}
 		}
-		g, err := idempotency.New(storetest.At(t, h.judge, prefix), "test", opts)
+		g, err := idempotency.New(storetest.At(t, h.judge, prefix), "test", policy, opts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,11 +31,10 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 		other := map[string]*idempotency.Guard{}
 		var guards []*idempotency.Guard
 		calls := map[string]func(context.Context) error{}
-		for policy, opts := range three(0, srv.Budget) {
-			g := guard(t, undos, prefix, opts)
+		for policy, its := range policies {
+			g := guardOf(t, undos, prefix, its, &idempotency.Options{Budget: srv.Budget})
 			guards = append(guards, g)
-			opts.Budget = 5 * time.Second
-			other[policy] = guard(t, srv.Client(t), prefix, opts)
+			other[policy] = guardOf(t, srv.Client(t), prefix, its, nil)
 			warm(t, other[policy])
 			calls[policy+"-begin"] = func(ctx context.Context) error { _, err := g.Begin(ctx, policy+"-begin", ""); return err }
 			calls[policy+"-await"] = func(ctx context.Context) error { _, err := g.Await(ctx, policy+"-await", ""); return err }
@@ -62,14 +61,14 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 // starts it with all its data.
 func TestBeginOfAServerThatDiesIsUndone(t *testing.T) {
 	t.Parallel()
-	for policy, opts := range three(0, awayBudget) {
+	for policy, its := range policies {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
 			prefix := srv.Prefix(t)
 			since := redistest.NewSince(t)
 			dying := &redistest.LossyClient{UniversalClient: srv.Client(t), SHA: beginSHA}
-			g := guard(t, dying, prefix, opts)
+			g := guardOf(t, dying, prefix, its, &idempotency.Options{Budget: awayBudget})
 			warm(t, g)
 			dying.Next(func() { srv.Stop(t) })
 			if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !isScripts(err) {
@@ -80,8 +79,7 @@ func TestBeginOfAServerThatDiesIsUndone(t *testing.T) {
 			if r, err := srv.Admin(t).Get(t.Context(), nameOf(prefix, "key")).Result(); err != nil {
 				t.Errorf("the server kept %q, %v, want what it had granted", r, err)
 			}
-			opts.Budget = 5 * time.Second
-			isFree(t, guard(t, srv.Client(t), prefix, opts), "key")
+			isFree(t, guardOf(t, srv.Client(t), prefix, its, nil), "key")
 			since.Undone(t)
 		})
 	}
@@ -98,9 +96,8 @@ func TestAnUnheardTakeoverIsInDoubtAgain(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		asked := 0
-		opts := &idempotency.Options{
-			InDoubt: idempotency.Reconcile, Budget: 2 * time.Second,
-			Reconcile: func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+		policy := idempotency.Reconcile{
+			Find: func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 				asked++
 				if c.Attempt() != 2 {
 					t.Errorf("Reconcile was asked at attempt %d, want 2", c.Attempt())
@@ -109,9 +106,8 @@ func TestAnUnheardTakeoverIsInDoubtAgain(t *testing.T) {
 			},
 		}
 		slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: beginSHA, Most: 1000}
-		g := guard(t, slow, prefix, opts)
-		opts.Budget = 0
-		other := guard(t, rdb, prefix, opts)
+		g := guardOf(t, slow, prefix, policy, &idempotency.Options{Budget: 2 * time.Second})
+		other := guardOf(t, rdb, prefix, policy, nil)
 		warm(t, other)
 		dead(t, admin, prefix, "key")
 		if _, err := g.Begin(t.Context(), "key", ""); !errors.Is(err, script.ErrMaybeExecuted) {
@@ -241,14 +237,13 @@ func TestBeginIsAskedAgain(t *testing.T) {
 func TestAnswersAfterTheLease(t *testing.T) {
 	t.Parallel()
 	const sleep = 700 * time.Millisecond
-	for policy, opts := range three(sleep, 0) {
+	for policy, its := range policies {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				rdb := inBubble(t)
-				own := *opts
-				own.Budget = 5 * time.Second
-				g, err := idempotency.New(storetest.Direct(t, rdb, redistest.Prefix(t)), "test", &own)
+				opts := &idempotency.Options{Lease: sleep, Budget: 5 * time.Second}
+				g, err := idempotency.New(storetest.Direct(t, rdb, redistest.Prefix(t)), "test", its, opts)
 				if err != nil {
 					t.Fatal(err)
 				}

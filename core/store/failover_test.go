@@ -107,7 +107,7 @@ func newFailover(t *testing.T, st *store.Store, has func(subject string) bool) *
 	f.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 	f.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed})
 	f.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: time.Minute})
-	f.guard, errs[3] = idempotency.New(st, "n", &idempotency.Options{InDoubt: idempotency.Retry})
+	f.guard, errs[3] = idempotency.New(st, "n", idempotency.Retry{}, nil)
 	f.stock, errs[4] = stock.New(st, "n", nil)
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)

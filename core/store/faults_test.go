@@ -49,7 +49,7 @@ func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 	errs[2] = err
 	locks, err := lock.New(st, name, &lock.Options{Lease: lease})
 	errs[3] = err
-	guard, err := idempotency.New(st, name, &idempotency.Options{InDoubt: idempotency.Retry, Lease: lease})
+	guard, err := idempotency.New(st, name, idempotency.Retry{}, &idempotency.Options{Lease: lease})
 	errs[4] = err
 	sale, err := stock.New(st, name, &stock.Options{Lease: lease})
 	errs[5] = err

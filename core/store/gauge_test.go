@@ -162,7 +162,7 @@ func TestGaugesKeepNothingAlive(t *testing.T) {
 		_, errs[0] = limit.New(st, "gone", policies, nil)
 		_, errs[1] = limit.NewConcurrency(st, "gone", 1, nil)
 		_, errs[2] = lock.New(st, "gone", nil)
-		_, errs[3] = idempotency.New(st, "gone", &idempotency.Options{InDoubt: idempotency.Retry})
+		_, errs[3] = idempotency.New(st, "gone", idempotency.Retry{}, nil)
 		_, errs[4] = stock.New(st, "gone", nil)
 		var kept *limit.Limiter
 		var locker *lock.Locker

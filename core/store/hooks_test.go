@@ -261,7 +261,7 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 	}})
 	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Direct, Budget: 10 * time.Second})
 	locker, err1 := lock.New(st, "locks", &lock.Options{Lease: 3 * time.Second})
-	guard, err2 := idempotency.New(st, "claims", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err2 := idempotency.New(st, "claims", idempotency.Retry{}, nil)
 	slots, err3 := limit.NewConcurrency(st, "slots", 10, &limit.ConcurrencyOptions{Budget: 10 * time.Second, Fail: limit.FailClosed})
 	held, err4 := locker.Try(t.Context(), "held")
 	wanted, err5 := locker.Try(t.Context(), "wanted")

@@ -95,7 +95,7 @@ func eachGrant(t *testing.T, st *store.Store) []*grants {
 	month, err1 := limit.New(st, "month", []limit.Policy{limit.WithLease(limit.FixedWindow{Limit: 10, Window: time.Hour}, panicLease)}, &limit.Options{Fail: limit.FailClosed})
 	slots, err2 := limit.NewConcurrency(st, "slots", 1, &limit.ConcurrencyOptions{Lease: panicLease, Fail: limit.FailClosed})
 	locker, err3 := lock.New(st, "locks", &lock.Options{Lease: panicLease})
-	guard, err4 := idempotency.New(st, "claims", &idempotency.Options{InDoubt: idempotency.Retry, Lease: panicLease})
+	guard, err4 := idempotency.New(st, "claims", idempotency.Retry{}, &idempotency.Options{Lease: panicLease})
 	items, err5 := stock.New(st, "items", &stock.Options{Lease: panicLease})
 	var err6 error
 	if err5 == nil {

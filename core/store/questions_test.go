@@ -144,7 +144,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 		_, err := locks.Once(ctx, key, time.Now(), lock.Never, idle)
 		return err
 	}})
-	guard, err := idempotency.New(st, "n", &idempotency.Options{InDoubt: idempotency.Retry, Lease: time.Hour})
+	guard, err := idempotency.New(st, "n", idempotency.Retry{}, &idempotency.Options{Lease: time.Hour})
 	noted(err)
 	for name, begin := range map[string]func(context.Context, string, string) (idempotency.Run, error){"Begin": guard.Begin, "Await": guard.Await} {
 		add(name, question{of: store.Guard, ask: func(ctx context.Context, key string) error {

@@ -68,7 +68,7 @@ func newShop(t *testing.T) *shop {
 	s.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 	s.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed, Lease: time.Hour})
 	s.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: time.Hour})
-	s.guard, errs[3] = idempotency.New(st, "n", &idempotency.Options{InDoubt: idempotency.Retry, Lease: time.Hour})
+	s.guard, errs[3] = idempotency.New(st, "n", idempotency.Retry{}, &idempotency.Options{Lease: time.Hour})
 	s.stock, errs[4] = stock.New(st, "n", &stock.Options{Lease: time.Hour})
 	ctx := t.Context()
 	s.slot, errs[5] = s.slots.Try(ctx, "s")

@@ -83,7 +83,7 @@ var constructors = map[string]func(script.Client) error{
 	"limit.NewConcurrency": func(rdb script.Client) error { _, err := limit.NewConcurrency(rdb, "n", 1, nil); return err },
 	"lock.New":             func(rdb script.Client) error { _, err := lock.New(rdb, "n", nil); return err },
 	"idempotency.New": func(rdb script.Client) error {
-		_, err := idempotency.New(rdb, "n", &idempotency.Options{InDoubt: idempotency.Retry})
+		_, err := idempotency.New(rdb, "n", idempotency.Retry{}, nil)
 		return err
 	},
 	"stock.New":        func(rdb script.Client) error { _, err := stock.New(rdb, "n", nil); return err },
@@ -187,7 +187,7 @@ func TestOptionsReachEveryPrimitive(t *testing.T) {
 			return err
 		},
 		"guard": func(ctx context.Context) error {
-			g, err := idempotency.New(st, "n", &idempotency.Options{InDoubt: idempotency.Retry})
+			g, err := idempotency.New(st, "n", idempotency.Retry{}, nil)
 			if err != nil {
 				return err
 			}

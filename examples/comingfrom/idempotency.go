@@ -14,7 +14,7 @@ import (
 
 // Fiber runs an order once for each X-Idempotency-Key of an account.
 func Fiber(rdb *redis.Client, app *fiber.App, order fiber.Handler) error {
-	guard, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry, Retention: 30 * time.Minute})
+	guard, err := idempotency.New(rdb, "orders", idempotency.Retry{}, &idempotency.Options{Retention: 30 * time.Minute})
 	if err != nil {
 		return err
 	}

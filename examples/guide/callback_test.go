@@ -132,8 +132,7 @@ func duringTheFirst(deliver func(book func() error) string) (second string) {
 // Stripe.
 func (s scene) endpoint(book func() error) (deliver func() string) {
 	s.Helper()
-	guard, err := idempotency.New(storetest.At(s, s.rdb, s.key), "callbacks", &idempotency.Options{
-		InDoubt:   idempotency.Retry,
+	guard, err := idempotency.New(storetest.At(s, s.rdb, s.key), "callbacks", idempotency.Retry{}, &idempotency.Options{
 		Retention: fourDays, Budget: patience,
 	})
 	s.must(err)

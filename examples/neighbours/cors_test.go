@@ -29,7 +29,7 @@ func TestCORS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard, err := idempotency.New(st, "orders", &idempotency.Options{InDoubt: idempotency.Retry, Budget: 10 * time.Second, Lease: time.Minute})
+	guard, err := idempotency.New(st, "orders", idempotency.Retry{}, &idempotency.Options{Budget: 10 * time.Second, Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

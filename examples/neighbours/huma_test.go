@@ -22,7 +22,7 @@ type userKey struct{}
 // humaShop authenticates by huma's own middleware, and counts the orders.
 func humaShop(t *testing.T, runs *int) http.Handler {
 	t.Helper()
-	guard, err := idempotency.New(gatefake.Redis(t), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(gatefake.Redis(t), "orders", idempotency.Retry{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

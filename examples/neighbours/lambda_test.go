@@ -126,7 +126,7 @@ func TestLambdaQuery(t *testing.T) {
 		"bare":        {func(h http.Handler) http.Handler { return h }, true},
 		"SortedQuery": {SortedQuery, false},
 	} {
-		guard, err := idempotency.New(gatefake.Redis(t), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+		guard, err := idempotency.New(gatefake.Redis(t), "orders", idempotency.Retry{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

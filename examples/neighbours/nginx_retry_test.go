@@ -29,7 +29,7 @@ func instances(t *testing.T, h http.Handler, pairs ...string) (url string) {
 
 func newGuard(t *testing.T) gate.Gate {
 	t.Helper()
-	guard, err := idempotency.New(gatefake.Redis(t), "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(gatefake.Redis(t), "orders", idempotency.Retry{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func TestUnitTests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				guard, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+				guard, err := idempotency.New(rdb, "orders", idempotency.Retry{}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

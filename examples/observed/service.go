@@ -47,7 +47,7 @@ func newService(ctx context.Context, rdb script.Client) (*service, error) {
 		limit.Shadow(limit.FixedWindow{Name: "hourly", Limit: 200, Window: time.Hour}),
 	}, nil)
 	s.locker, errs[1] = lock.New(rdb, "reports", &lock.Options{Lease: lease})
-	s.guard, errs[2] = idempotency.New(rdb, "payments", &idempotency.Options{InDoubt: idempotency.Reject})
+	s.guard, errs[2] = idempotency.New(rdb, "payments", idempotency.Reject{}, nil)
 	s.sale, errs[3] = stock.New(rdb, "sale", nil)
 	s.running, errs[4] = limit.NewConcurrency(rdb, "running", 2, nil)
 	if err := errors.Join(errs[:]...); err != nil {

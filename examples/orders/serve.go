@@ -26,8 +26,7 @@ func serve(ctx context.Context, framework, url, file string, dies bool) error {
 		return errors.New("-redis is not the URL of a Redis: write it like redis://localhost:6379")
 	}
 	opts.ContextTimeoutEnabled = true
-	guard, err := idempotency.New(redis.NewClient(opts), "orders", &idempotency.Options{
-		InDoubt:   idempotency.Retry,
+	guard, err := idempotency.New(redis.NewClient(opts), "orders", idempotency.Retry{}, &idempotency.Options{
 		Lease:     2 * time.Second,  // how soon another takes over from a process that died
 		Retention: 10 * time.Minute, // in a real shop longer than any client repeats
 	})

@@ -52,8 +52,7 @@ func serve(ctx context.Context, url, file string, lease time.Duration) error {
 		return err
 	}
 	opts.ContextTimeoutEnabled = true
-	guard, err := idempotency.New(redis.NewClient(opts), "callbacks", &idempotency.Options{
-		InDoubt:   idempotency.Retry,
+	guard, err := idempotency.New(redis.NewClient(opts), "callbacks", idempotency.Retry{}, &idempotency.Options{
 		Lease:     lease,
 		Retention: 31 * 24 * time.Hour, // Adyen sends again for 30
 	})

@@ -59,7 +59,7 @@ func newScenes(st *store.Store) (*scenes, error) {
 	}
 	var errs [4]error
 	s.locker, errs[0] = lock.New(st, "printer", &lock.Options{Wait: time.Minute})
-	s.guard, errs[1] = idempotency.New(st, "payments", &idempotency.Options{InDoubt: idempotency.Retry})
+	s.guard, errs[1] = idempotency.New(st, "payments", idempotency.Retry{}, nil)
 	s.shop, errs[2] = stock.New(st, "shop", nil)
 	s.booths, errs[3] = limit.NewConcurrency(st, "checkout", 20, nil)
 	return s, errors.Join(errs[:]...)

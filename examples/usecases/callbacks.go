@@ -21,8 +21,7 @@ import (
 
 // StripeCallbacks is the whole endpoint of Stripe's webhooks.
 func StripeCallbacks(rdb script.Client, secret string, book callback.Handler) (*callback.Endpoint, error) {
-	guard, err := idempotency.New(rdb, "callbacks", &idempotency.Options{
-		InDoubt:   idempotency.Retry,
+	guard, err := idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{
 		Retention: 4 * 24 * time.Hour, // Stripe sends again for three days
 	})
 	if err != nil {
@@ -37,8 +36,7 @@ func StripeCallbacks(rdb script.Client, secret string, book callback.Handler) (*
 
 // AnyProvider remembers events for as long as the slowest provider sends them again.
 func AnyProvider(rdb script.Client) (*idempotency.Guard, error) {
-	return idempotency.New(rdb, "callbacks", &idempotency.Options{
-		InDoubt:   idempotency.Retry,
+	return idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{
 		Retention: 31 * 24 * time.Hour, // Adyen sends again for 30
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 // Orders books an order once, however often a client sends it.
 func Orders(rdb script.Client) (gate.Gate, error) {
-	guard, err := idempotency.New(rdb, "orders", &idempotency.Options{InDoubt: idempotency.Retry})
+	guard, err := idempotency.New(rdb, "orders", idempotency.Retry{}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,8 @@ var errNoCharge = errors.New("there is no such charge")
 
 // Charges asks the payment provider what became of a charge whose process died.
 func Charges(rdb script.Client, find func(ctx context.Context, key string) (receipt []byte, err error)) (*idempotency.Guard, error) {
-	return idempotency.New(rdb, "charges", &idempotency.Options{
-		InDoubt: idempotency.Reconcile,
-		Reconcile: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+	return idempotency.New(rdb, "charges", idempotency.Reconcile{
+		Find: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 			receipt, err := find(ctx, c.Key())
 			switch {
 			case errors.Is(err, errNoCharge):
@@ -55,7 +54,7 @@ func Charges(rdb script.Client, find func(ctx context.Context, key string) (rece
 			}
 			return idempotency.DoneWith(created(receipt)), nil
 		},
-	})
+	}, nil)
 }
 
 // created is the response that the handler would have made.
@@ -88,8 +87,7 @@ func Settle(ctx context.Context, guard *idempotency.Guard, find func(ctx context
 
 // Sealed encrypts what is stored, by the newer key.
 func Sealed(rdb script.Client, newer, older []byte) (*idempotency.Guard, error) {
-	return idempotency.New(rdb, "orders", &idempotency.Options{
-		InDoubt: idempotency.Retry,
+	return idempotency.New(rdb, "orders", idempotency.Retry{}, &idempotency.Options{
 		Keys: []idempotency.Key{
 			{ID: "2026-11", Secret: newer}, // what is stored from now on
 			{ID: "2026-05", Secret: older}, // what was stored before; leave it out a Retention later

@@ -65,7 +65,7 @@ func newSide(t *testing.T, st *store.Store) *side {
 	s.slots, s.openSlots, s.localSlots = slots(limit.FailClosed), slots(limit.FailOpen), slots(limit.FailLocal)
 	s.locker, err = lock.New(st, "k", &lock.Options{Lease: lease, NoRenewal: true, RetryDelay: 100 * time.Millisecond})
 	must(err)
-	s.guard, err = idempotency.New(st, "g", &idempotency.Options{InDoubt: idempotency.Retry, Lease: lease})
+	s.guard, err = idempotency.New(st, "g", idempotency.Retry{}, &idempotency.Options{Lease: lease})
 	must(err)
 	s.shop, err = stock.New(st, "s", &stock.Options{Lease: lease})
 	must(err)

@@ -286,8 +286,7 @@ func (f Fleet) testNothingIsAcknowledgedThatIsNotBooked(t *testing.T) {
 			s := &till{srv: srv, admin: srv.Admin(t), prefix: prefix, booked: map[string]int{}}
 			rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
 			var err error
-			s.guard, err = idempotency.New(storetest.At(t, rdb, prefix), "callbacks", &idempotency.Options{
-				InDoubt:   idempotency.Retry,
+			s.guard, err = idempotency.New(storetest.At(t, rdb, prefix), "callbacks", idempotency.Retry{}, &idempotency.Options{
 				Retention: 48 * time.Hour, Budget: 2 * time.Second, // a busy machine answers late
 			})
 			if err != nil {

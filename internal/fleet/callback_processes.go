@@ -27,8 +27,7 @@ func (process) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // books when it is told to; asked, it says how often that was.
 func (f Fleet) callbackChild(words []string) {
 	addr, prefix, framework := words[0], words[1], words[2]
-	guard, err := idempotency.New(storetest.Child(addr, prefix), "callbacks", &idempotency.Options{
-		InDoubt:   idempotency.Retry,
+	guard, err := idempotency.New(storetest.Child(addr, prefix), "callbacks", idempotency.Retry{}, &idempotency.Options{
 		Retention: 48 * time.Hour, Budget: 5 * time.Second, // a busy machine answers late
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 func once(t testing.TB, server *redistest.Server, prefix string) gate.Gate {
 	t.Helper()
 	rdb := server.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
-	g, err := idempotency.New(storetest.At(t, rdb, prefix), "orders", &idempotency.Options{InDoubt: idempotency.Retry, Budget: 10 * time.Second})
+	g, err := idempotency.New(storetest.At(t, rdb, prefix), "orders", idempotency.Retry{}, &idempotency.Options{Budget: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,11 +21,15 @@ const (
 // newGuard makes a guard with a Redis of its own, and a budget for a busy machine.
 func newGuard(t testing.TB, d Driver, opts idempotency.Options) *idempotency.Guard {
 	t.Helper()
+	return newGuardOf(t, d, idempotency.Retry{}, opts)
+}
+
+func newGuardOf(t testing.TB, d Driver, policy idempotency.Policy, opts idempotency.Options) *idempotency.Guard {
+	t.Helper()
 	if opts.Budget = patience(); opts.Lease == 0 { // a case that sets it shortens the budget to a third of it
 		opts.Lease = lasting()
 	}
-	opts.InDoubt = max(opts.InDoubt, idempotency.Retry)
-	g, err := idempotency.New(d.Redis(t), "gatetest", &opts)
+	g, err := idempotency.New(d.Redis(t), "gatetest", policy, &opts)
 	if err != nil {
 		t.Fatal(err)
 	}

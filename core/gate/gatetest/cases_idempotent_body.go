@@ -123,7 +123,7 @@ func idempotentInner(t *testing.T, d Driver) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGuard(t, d, idempotency.Options{InDoubt: idempotency.Reject})
+			g := newGuardOf(t, d, idempotency.Reject{}, idempotency.Options{})
 			l := newLocker(t, d)
 			all, few := perHour(t, "all", 100), perHour(t, "few", 5)
 			var runs atomic.Int64
@@ -195,7 +195,7 @@ func (a *absent) Process(ctx context.Context, cmd redis.Cmder) error {
 // handler runs, the client gets the answer, and later clients get it when Redis is back.
 func idempotentAway(t *testing.T, d Driver) {
 	rdb := &absent{Client: d.Redis(t)}
-	g, err := idempotency.New(rdb, "gatetest", &idempotency.Options{Budget: 5 * time.Second, InDoubt: idempotency.Reject})
+	g, err := idempotency.New(rdb, "gatetest", idempotency.Reject{}, &idempotency.Options{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

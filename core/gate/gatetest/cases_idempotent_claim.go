@@ -170,8 +170,8 @@ func idempotentGone(t *testing.T, d Driver) {
 // Its context does not end with its client either.
 func idempotentReconciled(t *testing.T, d Driver) {
 	var asked atomic.Int64
-	g := newGuard(t, d, idempotency.Options{InDoubt: idempotency.Reconcile,
-		Reconcile: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+	g := newGuardOf(t, d, idempotency.Reconcile{
+		Find: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 			if ctx.Err() != nil || c.Attempt() < 2 {
 				t.Errorf("Reconcile was asked about attempt %d in a context with %v, "+
 					"want attempt 2 or later, and no error", c.Attempt(), ctx.Err())
@@ -184,7 +184,8 @@ func idempotentReconciled(t *testing.T, d Driver) {
 			}
 			found := gate.Reply{Status: 201, Body: []byte("found"), Header: []gate.Field{{Name: "Location", Value: "/orders/1"}}}
 			return idempotency.DoneWith(gate.StoredReply(found)), nil
-		}})
+		},
+	}, idempotency.Options{})
 	var runs atomic.Int64
 	running, gone := make(chan struct{}, 16), make(chan struct{}, 16)
 	route := guarded(g, nil, func(x Exchange) error {

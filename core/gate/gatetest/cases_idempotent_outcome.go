@@ -16,8 +16,8 @@ import (
 )
 
 // becoming serves /orders with a handler that notes the attempt of each run.
-func becoming(t *testing.T, d Driver, doubt idempotency.InDoubt, opts *gate.IdempotentOptions, h Handler) (address string, g *idempotency.Guard, attempts *[]int64) {
-	g, attempts = newGuard(t, d, idempotency.Options{InDoubt: doubt}), new([]int64)
+func becoming(t *testing.T, d Driver, policy idempotency.Policy, opts *gate.IdempotentOptions, h Handler) (address string, g *idempotency.Guard, attempts *[]int64) {
+	g, attempts = newGuardOf(t, d, policy, idempotency.Options{}), new([]int64)
 	return d.Serve(t, App{
 		OnError: func(x Exchange, _ error) { _ = say(418, "sorry")(x) },
 		Routes: []Route{guarded(g, opts, func(x Exchange) error {
@@ -64,7 +64,7 @@ func idempotentUnstored(t *testing.T, d Driver) {
 			options := &gate.IdempotentOptions{MaxResponse: 10, OnError: func(_ gate.Request, err error) {
 				t.Errorf("the hook was told %v, want nothing", err)
 			}}
-			address, g, attempts := becoming(t, d, idempotency.Retry, options, h)
+			address, g, attempts := becoming(t, d, idempotency.Retry{}, options, h)
 			if a := buy(t, address); a.status != 200 {
 				t.Errorf("got %d, want 200", a.status)
 			}
@@ -83,7 +83,7 @@ func idempotentErrors(t *testing.T, d Driver) {
 	if d.Errors == NoErrors {
 		t.Skip("handlers of this framework return no error")
 	}
-	address, _, attempts := becoming(t, d, idempotency.Retry, nil, func(Exchange) error { return errHandler })
+	address, _, attempts := becoming(t, d, idempotency.Retry{}, nil, func(Exchange) error { return errHandler })
 	buy(t, address).is(t, 418, "sorry", "Content-Type: "+plain)
 	if d.Errors == ErrorsOutside {
 		buy(t, address).is(t, 418, "sorry", "Content-Type: "+plain)
@@ -111,7 +111,7 @@ func idempotentInDoubt(t *testing.T, d Driver) {
 			}
 		}
 		t.Run(name+"/Retry", func(t *testing.T) {
-			address, g, attempts := becoming(t, d, idempotency.Retry, nil, h)
+			address, g, attempts := becoming(t, d, idempotency.Retry{}, nil, h)
 			for i := range 3 {
 				ask(address)
 				concluded(t, g, i+1)
@@ -121,7 +121,7 @@ func idempotentInDoubt(t *testing.T, d Driver) {
 		t.Run(name+"/Reject", func(t *testing.T) {
 			told := make(chan error, 16)
 			options := &gate.IdempotentOptions{OnError: func(_ gate.Request, err error) { told <- err }}
-			address, g, attempts := becoming(t, d, idempotency.Reject, options, h)
+			address, g, attempts := becoming(t, d, idempotency.Reject{}, options, h)
 			ask(address)
 			concluded(t, g, 1)
 			for range 2 {
@@ -150,14 +150,14 @@ func idempotentInDoubt(t *testing.T, d Driver) {
 // request runs, even with Reject.
 func idempotentStatus(t *testing.T, d Driver) {
 	for _, status := range []int{401, 403, 408, 425, 429} {
-		address, _, attempts := becoming(t, d, idempotency.Reject, nil, say(status, "later"))
+		address, _, attempts := becoming(t, d, idempotency.Reject{}, nil, say(status, "later"))
 		for range 2 {
 			buy(t, address).is(t, status, "later", "Content-Type: "+plain)
 		}
 		ran(t, attempts, 1, 2)
 	}
 	for _, status := range []int{200, 299, 301, 400, 404, 409, 422, 451} {
-		address, _, attempts := becoming(t, d, idempotency.Reject, nil, say(status, "so it is"))
+		address, _, attempts := becoming(t, d, idempotency.Reject{}, nil, say(status, "so it is"))
 		buy(t, address).is(t, status, "so it is", "Content-Type: "+plain)
 		buy(t, address).is(t, status, "so it is", "Content-Type: "+plain, marker)
 		ran(t, attempts, 1)
@@ -180,7 +180,7 @@ func idempotentKeep(t *testing.T, d Driver) {
 		"403, kept": {403, true, func(a answer, t *testing.T) { a.is(t, 403, "said", "Content-Type: "+plain, marker) }, []int64{1}},
 	} {
 		t.Run(strings.ReplaceAll(name, ", ", "-"), func(t *testing.T) {
-			address, _, attempts := becoming(t, d, idempotency.Reject, &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
+			address, _, attempts := becoming(t, d, idempotency.Reject{}, &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
 				if r.Status != c.status || string(r.Body) != "said" {
 					t.Errorf("Keep was asked about %d %q, want %d \"said\"", r.Status, r.Body, c.status)
 				}
@@ -197,7 +197,7 @@ func idempotentKeep(t *testing.T, d Driver) {
 // it answers.
 func idempotentAbandoned(t *testing.T, d Driver) {
 	var runs atomic.Int64
-	address, g, attempts := becoming(t, d, idempotency.Reject, nil, func(x Exchange) error {
+	address, g, attempts := becoming(t, d, idempotency.Reject{}, nil, func(x Exchange) error {
 		if n := runs.Add(1); n < 3 {
 			if err := claimed(t, x).Abandon(x.Context()); err != nil {
 				t.Error(err)

@@ -66,7 +66,7 @@ var (
 		"limit.Concurrency": func(st *store.Store) (warmer, error) { return limit.NewConcurrency(st, "n", 10, nil) },
 		"lock.Locker":       func(st *store.Store) (warmer, error) { return lock.New(st, "n", nil) },
 		"idempotency.Guard": func(st *store.Store) (warmer, error) {
-			return idempotency.New(st, "n", &idempotency.Options{InDoubt: idempotency.Retry})
+			return idempotency.New(st, "n", idempotency.Retry{}, nil)
 		},
 		"stock.Stock": func(st *store.Store) (warmer, error) { return stock.New(st, "n", nil) },
 	}

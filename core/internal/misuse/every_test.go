@@ -231,7 +231,7 @@ func usable(t *testing.T, rdb redis.UniversalClient) map[string]func() any {
 	must(err)
 	locker, err := lock.New(rdb, "misuse", &lock.Options{Budget: budget})
 	must(err)
-	guard, err := idempotency.New(rdb, "misuse", &idempotency.Options{InDoubt: idempotency.Retry, Budget: budget})
+	guard, err := idempotency.New(rdb, "misuse", idempotency.Retry{}, &idempotency.Options{Budget: budget})
 	must(err)
 	shop, err := stock.New(rdb, "misuse", &stock.Options{Budget: budget})
 	must(err)
@@ -317,7 +317,7 @@ func TestAZeroClientIsRefused(t *testing.T) {
 			"concurrency": func() error { _, err := limit.NewConcurrency(rdb, "n", 1, nil); return err }(),
 			"lock":        func() error { _, err := lock.New(rdb, "n", nil); return err }(),
 			"idempotency": func() error {
-				_, err := idempotency.New(rdb, "n", &idempotency.Options{InDoubt: idempotency.Retry})
+				_, err := idempotency.New(rdb, "n", idempotency.Retry{}, nil)
 				return err
 			}(),
 			"stock": func() error { _, err := stock.New(rdb, "n", nil); return err }(),

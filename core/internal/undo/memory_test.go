@@ -33,7 +33,7 @@ func (lost) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const many, goroutines, most, budget = 3000, 10, 1500, 10 * time.Second
 	locker, err1 := lock.New(lost{}, "memory", &lock.Options{Budget: budget})
-	guard, err2 := idempotency.New(lost{}, "memory", &idempotency.Options{InDoubt: idempotency.Retry, Budget: budget})
+	guard, err2 := idempotency.New(lost{}, "memory", idempotency.Retry{}, &idempotency.Options{Budget: budget})
 	slots, err3 := limit.NewConcurrency(lost{}, "memory", 1, &limit.ConcurrencyOptions{Budget: budget, Fail: limit.FailClosed})
 	shop, err4 := stock.New(lost{}, "memory", &stock.Options{Budget: budget})
 	for _, err := range []error{err1, err2, err3, err4} {

@@ -78,7 +78,7 @@ func (w *wiring) exclusive(name string, key gate.Key) gate.Gate {
 }
 
 func (w *wiring) idempotent(name string, client gate.Key) gate.Gate {
-	g, err := idempotency.New(w.redis, name, &idempotency.Options{InDoubt: idempotency.Retry, Budget: 4 * w.budget})
+	g, err := idempotency.New(w.redis, name, idempotency.Retry{}, &idempotency.Options{Budget: 4 * w.budget})
 	if w.failed(err) {
 		return nil
 	}

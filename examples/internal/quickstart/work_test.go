@@ -33,7 +33,7 @@ func TestALostLockEndsTheRequest(t *testing.T) {
 // TestALostClaimEndsTheOrder: the work ends with the context of the claim.
 func TestALostClaimEndsTheOrder(t *testing.T) {
 	t.Parallel()
-	g, err := idempotency.New(embedded(t), "orders", &idempotency.Options{InDoubt: idempotency.Retry, Budget: 5 * time.Second})
+	g, err := idempotency.New(embedded(t), "orders", idempotency.Retry{}, &idempotency.Options{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

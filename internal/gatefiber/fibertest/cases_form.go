@@ -48,7 +48,7 @@ func formSentAgain(t *testing.T, d Driver) {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/Stream=%t", name, stream), func(t *testing.T) {
 				t.Parallel()
-				guard, err := idempotency.New(gatefake.Redis(t), "orders", &idempotency.Options{InDoubt: idempotency.Retry, Budget: 30 * time.Second})
+				guard, err := idempotency.New(gatefake.Redis(t), "orders", idempotency.Retry{}, &idempotency.Options{Budget: 30 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -149,7 +149,7 @@ func refusalOrAnswer(t *testing.T, d Driver) {
 // refusalOfAPart: a handler that has run does not run again under its key, even if one of
 // its own requests was refused.
 func refusalOfAPart(t *testing.T, d Driver) {
-	guard, err := idempotency.New(gatefake.Redis(t), "batch", &idempotency.Options{InDoubt: idempotency.Retry, Budget: 30 * time.Second})
+	guard, err := idempotency.New(gatefake.Redis(t), "batch", idempotency.Retry{}, &idempotency.Options{Budget: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (a *player) make() {
 	a.open, errs[3] = limit.New(a.st, "open", []limit.Policy{two}, &limit.Options{Fail: limit.FailOpen})
 	a.inflight, errs[4] = limit.NewConcurrency(a.st, "slots", 1, &limit.ConcurrencyOptions{Budget: ample})
 	a.locker, errs[5] = lock.New(a.st, "locks", nil)
-	a.guard, errs[6] = idempotency.New(a.st, "claims", &idempotency.Options{InDoubt: idempotency.Reject})
+	a.guard, errs[6] = idempotency.New(a.st, "claims", idempotency.Reject{}, nil)
 	a.stock, errs[7] = stock.New(a.st, "units", nil)
 	a.must(errs[:]...)
 }

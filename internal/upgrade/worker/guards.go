@@ -80,22 +80,22 @@ func (w *worker) guard(c *wire.Call) (*idempotency.Guard, error) {
 	return one(w, "guard", &c.Conf, func() (*idempotency.Guard, error) {
 		o := &idempotency.Options{
 			Lease: span(c.Conf.Lease), Wait: span(c.Conf.Wait), RetryDelay: span(c.Conf.RetryDelay),
-			Retention: 8 * 24 * time.Hour, InDoubt: idempotency.Retry,
+			Retention: 8 * 24 * time.Hour,
 		}
+		var policy idempotency.Policy = idempotency.Retry{}
 		switch c.Conf.InDoubt {
 		case "reject":
-			o.InDoubt = idempotency.Reject
+			policy = idempotency.Reject{}
 		case "reconcile":
-			o.InDoubt = idempotency.Reconcile
-			o.Reconcile = func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+			policy = idempotency.Reconcile{Find: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
 				return idempotency.NothingDone(), nil
-			}
+			}}
 		}
 		for _, name := range c.Conf.Seals {
 			secret := sha256.Sum256([]byte(name))
 			o.Keys = append(o.Keys, idempotency.Key{ID: name, Secret: secret[:]})
 		}
-		return idempotency.New(w.store(&c.Conf), c.Conf.Name, o)
+		return idempotency.New(w.store(&c.Conf), c.Conf.Name, policy, o)
 	})
 }
 
