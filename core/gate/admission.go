@@ -37,7 +37,7 @@ func (a *admission) leave(reply *Reply) {
 	if reply == nil || reply.Status == 0 || reply.Refused || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status) {
 		return
 	}
-	a.tell(a.limiter.Refund(a.context(), a.decision))
+	a.tell(a.decision.Refund(a.context()))
 }
 
 // settle replaces the estimate with what the request really cost.

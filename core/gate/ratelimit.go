@@ -56,7 +56,7 @@ type RateLimitOptions struct {
 	//
 	// Count costs a second round trip, which does not end when the client goes away. If
 	// Redis does not confirm the refund, it goes on in the background, as
-	// [limit.Limiter.Refund] says. Count also costs a copy of the request, except on
+	// [limit.Decision.Refund] says. Count also costs a copy of the request, except on
 	// Fiber.
 	//
 	// Some outcomes count without a call of Count:

@@ -115,11 +115,11 @@ func TestARefundThatTheACLCutsShort(t *testing.T) {
 			must(l.Take(t.Context(), "s"))(t)
 		}
 		must(srv.Admin(t).ACLSetUser(t.Context(), user, "-"+right).Result())(t)
-		if err := l.Refund(t.Context(), first); !errors.Is(err, script.ErrConfiguration) {
+		if err := first.Refund(t.Context()); !errors.Is(err, script.ErrConfiguration) {
 			t.Errorf("a refund without %s: got %v, want ErrConfiguration", right, err)
 		}
 		must(srv.Admin(t).ACLSetUser(t.Context(), user, "+"+right).Result())(t)
-		if err := l.Refund(t.Context(), first); err != nil && !errors.Is(err, ErrRefund) { // which it is if it was repeated in the background
+		if err := first.Refund(t.Context()); err != nil && !errors.Is(err, ErrRefund) { // which it is if it was repeated in the background
 			t.Errorf("the refund again: got %v, want no error, or ErrRefund", err)
 		}
 		if err := l.remote.store.Drain(t.Context()); err != nil {

@@ -51,7 +51,7 @@ func (j *Joint) Decision() Decision {
 // decides with one script.
 //
 // The limiters are asked at the same time, so a grant takes as long as one round trip. If
-// one of them denies, All gives back what the others granted, with [Limiter.Refund],
+// one of them denies, All gives back what the others granted, with [Decision.Refund],
 // before it returns. Until then the others may deny other requests because of it. A
 // bucket does not get back what drains in that time and in 2 ms more. No limiter admits
 // more than it does by itself.
@@ -198,7 +198,7 @@ func (a *allAsks) giveBack(ctx context.Context) error {
 }
 
 func (a *allAsks) refund(ctx context.Context, i int) error {
-	err := a.asks[i].Limiter.Refund(ctx, a.decisions[i])
+	err := a.decisions[i].Refund(ctx)
 	if err == nil || errors.Is(err, ErrRefund) {
 		return nil
 	}

@@ -47,7 +47,7 @@ func TestABrokenRecordIsNoOutage(t *testing.T) {
 						func() error { return second(l.Take(t.Context(), "s")) },
 						func() error { return second(l.TakeN(t.Context(), "s", 3)) },
 						func() error { return second(l.Peek(t.Context(), "s")) },
-						func() error { return l.Refund(t.Context(), d) },
+						func() error { return d.Refund(t.Context()) },
 					}
 					if banned {
 						calls = append(calls, func() error { return second(l.Banned(t.Context(), "s")) })

@@ -69,7 +69,7 @@ func TestCalendarInProcess(t *testing.T) {
 		first := take(true, 0)
 		take(true, 0)
 		take(false, 16*time.Hour)
-		if err := l.Refund(t.Context(), first); err != nil {
+		if err := first.Refund(t.Context()); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(16*time.Hour - time.Millisecond)
@@ -77,7 +77,7 @@ func TestCalendarInProcess(t *testing.T) {
 		take(false, time.Millisecond)
 		time.Sleep(time.Millisecond)
 		take(true, 0)
-		if err := l.Refund(t.Context(), last); !errors.Is(err, ErrRefund) {
+		if err := last.Refund(t.Context()); !errors.Is(err, ErrRefund) {
 			t.Errorf("the refund of yesterday's permit: got %v, want %v", err, ErrRefund)
 		}
 	})

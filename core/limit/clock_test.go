@@ -17,7 +17,7 @@ func TestRefundAfterALongRest(t *testing.T) {
 		for range 2 {
 			d := must(l.Take(t.Context(), "s"))(t)
 			time.Sleep(time.Second)
-			if err := l.Refund(t.Context(), d); err != nil {
+			if err := d.Refund(t.Context()); err != nil {
 				t.Errorf("the refund of a decision: got %v, want no error", err)
 			}
 			wantRemaining(t, l, 9, "after the refund")
@@ -34,14 +34,15 @@ func TestRefundWhenTheServersClockWasSet(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := bubble(t)
 			l := inBubble(t, m, "set", TokenBucket{Rate: 1, Per: 2 * time.Second, Burst: 9})
-			if err := l.Refund(t.Context(), take(t, l, "seen", 1)); err != nil {
+			seen := take(t, l, "seen", 1)
+			if err := seen.Refund(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			m.SetTime(time.Now().Add(by))
 			older, _ := take(t, l, "s", 4), take(t, l, "s", 2)
 			time.Sleep(6 * time.Second) // three of the older four drain
 			m.SetTime(time.Now().Add(by))
-			if err := l.Refund(t.Context(), older); err != nil {
+			if err := older.Refund(t.Context()); err != nil {
 				t.Errorf("a refund after the clock was set by %v: got %v, want no error", by, err)
 			}
 			if d := take(t, l, "s", 0); d.Remaining != 7 {
@@ -79,7 +80,7 @@ func TestALateRefundSendsNothing(t *testing.T) {
 		d := must(l.Take(t.Context(), "s"))(t)
 		time.Sleep(time.Minute)
 		sent := m.CommandCount()
-		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) || m.CommandCount() != sent {
+		if err := d.Refund(t.Context()); !errors.Is(err, ErrRefund) || m.CommandCount() != sent {
 			t.Errorf("a refund after the window: got %v and %d commands sent, want ErrRefund and none",
 				err, m.CommandCount()-sent)
 		}
@@ -100,7 +101,7 @@ func TestRefundHealsABucket(t *testing.T) {
 			d := must(l.TakeN(t.Context(), "s", 2))(t)
 			key := l.remote.keys(l, "s")[0]
 			do(key)
-			if err := l.Refund(t.Context(), d); err != nil {
+			if err := d.Refund(t.Context()); err != nil {
 				t.Errorf("a refund at rate %d after %s: got %v, want no error", rate, harm, err)
 			}
 			if ttl, most := m.TTL(key), l.rules[0].state(reading{}, 0).Window; ttl <= 0 || ttl > most {

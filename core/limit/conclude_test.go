@@ -47,7 +47,8 @@ func deafIn(t *testing.T) (*deaf, *Limiter) {
 	d := &deaf{Client: redistest.BubbleClient(t, bubble(t))}
 	policy := WithLease(FixedWindow{Limit: 1000, Window: time.Hour}, 10*time.Second)
 	l := must(New(storetest.Direct(t, d, "neap:deaf"), "deaf", []Policy{policy}, closed(time.Second)))(t)
-	if err := l.Refund(t.Context(), tried(t, l, 1)); err != nil { // tells the limiter the time of Redis
+	first := tried(t, l, 1)
+	if err := first.Refund(t.Context()); err != nil { // tells the limiter the time of Redis
 		t.Fatal(err)
 	}
 	return d, l
@@ -101,13 +102,13 @@ func TestASecondCallWhileTheFirstIsRepeated(t *testing.T) {
 			away.Store(true)
 			settled, refunded := tried(t, l, 100), tried(t, l, 200)
 			_, first := settled.Settle(t.Context(), 40)
-			other := l.Refund(t.Context(), refunded)
-			for _, err := range []error{first, other, second(settled.Settle(t.Context(), 90)), l.Refund(t.Context(), refunded)} {
+			other := refunded.Refund(t.Context())
+			for _, err := range []error{first, other, second(settled.Settle(t.Context(), 90)), refunded.Refund(t.Context())} {
 				if !errors.As(err, new(*script.Error)) {
 					t.Errorf("%s: got %v, want an error of Redis", fault, err)
 				}
 			}
-			if err := l.Refund(t.Context(), settled); !errors.Is(err, ErrRefund) || !strings.Contains(err.Error(), "is being settled") {
+			if err := settled.Refund(t.Context()); !errors.Is(err, ErrRefund) || !strings.Contains(err.Error(), "is being settled") {
 				t.Errorf("%s: a refund of what is being settled: got %v, want ErrRefund", fault, err)
 			}
 			if _, err := refunded.Settle(t.Context(), 1); !errors.Is(err, ErrSettle) || !strings.Contains(err.Error(), "is being given back") {
@@ -117,7 +118,7 @@ func TestASecondCallWhileTheFirstIsRepeated(t *testing.T) {
 			if err := second(settled.Settle(t.Context(), 90)); err != nil && !errors.Is(err, ErrSettle) { // which it is if the background came first
 				t.Errorf("%s: Settle again, with Redis: got %v, want no error, or ErrSettle", fault, err)
 			}
-			if err := l.Refund(t.Context(), refunded); err != nil && !errors.Is(err, ErrRefund) {
+			if err := refunded.Refund(t.Context()); err != nil && !errors.Is(err, ErrRefund) {
 				t.Errorf("%s: a refund again, with Redis: got %v, want no error, or ErrRefund", fault, err)
 			}
 			if err := l.remote.store.Drain(t.Context()); err != nil {
@@ -160,7 +161,7 @@ func TestWithoutRoomAConclusionIsDropped(t *testing.T) {
 		l.late.Room = 1
 		first, last := tried(t, l, 100), tried(t, l, 200)
 		rdb.refuses.Store(true)
-		_ = l.Refund(t.Context(), first)
+		_ = first.Refund(t.Context())
 		_, err := last.Settle(t.Context(), 50)
 		dropped, is := errors.AsType[*DroppedError](err)
 		if !is || !errors.Is(err, script.ErrNotExecuted) || *dropped != (DroppedError{"s", 200, 50, dropped.Err}) {
@@ -189,7 +190,7 @@ func TestACallerThatIsGoneConcludes(t *testing.T) {
 		cancel()
 		settled, refunded := tried(t, l, 100), tried(t, l, 200)
 		_, err := settled.Settle(gone, 40)
-		if err := errors.Join(err, l.Refund(gone, refunded)); err != nil {
+		if err := errors.Join(err, refunded.Refund(gone)); err != nil {
 			t.Errorf("got %v, want no error", err)
 		}
 		if left := tried(t, l, 0).Remaining; left != 960 {

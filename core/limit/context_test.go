@@ -30,7 +30,7 @@ func TestDecisionInAContext(t *testing.T) {
 	}
 	// What was found is the decision itself, which can be refunded, once.
 	d, _ := limit.FromContext(ctx)
-	if err := l.Refund(ctx, d); err != nil {
+	if err := d.Refund(ctx); err != nil {
 		t.Errorf("the refund of a decision from a context: got %v, want no error", err)
 	}
 	if d, err := l.Peek(ctx, "a"); err != nil || d.Remaining != 1 {

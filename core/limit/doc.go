@@ -39,7 +39,7 @@
 // # Waiting, giving back, watching
 //
 // [Limiter.Wait] waits for a permit. In one process, the callers of a subject are served in
-// the order of their calls. [Limiter.Refund] gives back what a decision took. It does so
+// the order of their calls. [Decision.Refund] gives back what a decision took. It does so
 // once, and only while the permits are not free again by themselves. A [Shadow] policy is
 // decided with the others and never enforced, so that you see what it would do.
 //

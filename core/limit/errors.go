@@ -44,7 +44,7 @@ func (e *CostError) Error() string {
 // Is makes errors.Is(err, ErrCost) true.
 func (e *CostError) Is(target error) bool { return target == ErrCost }
 
-// DroppedError reports that a [Decision.Settle] or a [Limiter.Refund] was given up: what
+// DroppedError reports that a [Decision.Settle] or a [Decision.Refund] was given up: what
 // the decision took stays taken, or, if it was an estimate on a lease, comes back when the
 // lease ends. Its fields say what Redis should have been told.
 type DroppedError struct {

@@ -31,7 +31,7 @@ type leased struct {
 // already, this one replaces it.
 //
 // This process renews a lease three times in its length. It stops when [Decision.Settle]
-// or [Limiter.Refund] has succeeded or was given up, or when nothing refers to the Decision
+// or [Decision.Refund] has succeeded or was given up, or when nothing refers to the Decision
 // and its copies any more. A call that goes on in the background refers to it. So settle
 // every decision that was granted, even if its cost was exactly the estimate. A lease then
 // ends only after a crash, or if Redis cannot be asked for as long as the lease lasts.

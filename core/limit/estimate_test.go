@@ -98,7 +98,7 @@ func TestNothingRenewsWhatIsSettled(t *testing.T) {
 		settled, refunded, free := tried(t, l, 3), tried(t, l, 3), tried(t, l, 0)
 		denied := tried(t, l, 9)
 		asked, err := l.Peek(t.Context(), "s")
-		if _, fault := settled.Settle(t.Context(), 1); errors.Join(err, fault, l.Refund(t.Context(), refunded)) != nil {
+		if _, fault := settled.Settle(t.Context(), 1); errors.Join(err, fault, refunded.Refund(t.Context())) != nil {
 			t.Fatal(err, fault)
 		}
 		before := m.CommandCount()
@@ -131,7 +131,7 @@ func TestAnEstimateThatWasTakenBackIsChargedAsPlainUse(t *testing.T) {
 		if err != nil || s.After.Remaining != 5 {
 			t.Errorf("Settle to 3 beside 2: got %d remaining, %v, want 5", s.After.Remaining, err)
 		}
-		if err := l.Refund(t.Context(), refunded); !errors.Is(err, ErrRefund) {
+		if err := refunded.Refund(t.Context()); !errors.Is(err, ErrRefund) {
 			t.Errorf("the refund of an estimate that was taken back: got %v, want ErrRefund", err)
 		}
 		if left := tried(t, l, 0).Remaining; left != 5 {
@@ -352,7 +352,7 @@ func TestNoRenewalsAreKeptOfWhatIsOver(t *testing.T) {
 	l := must(New(rdb, "kept", []Policy{WithLease(FixedWindow{Limit: 2000, Window: 24 * time.Hour}, time.Hour)}, closed(time.Minute)))(t)
 	for name, end := range map[string]func(d Decision) error{
 		"settled":   func(d Decision) error { _, err := d.Settle(t.Context(), 0); return err },
-		"refunded":  func(d Decision) error { return l.Refund(t.Context(), d) },
+		"refunded":  func(d Decision) error { return d.Refund(t.Context()) },
 		"abandoned": func(Decision) error { return nil },
 	} {
 		d := tried(t, l, 1)

@@ -216,7 +216,7 @@ func ExampleLimiter_WaitFor() {
 }
 
 // A login that succeeds does not count.
-func ExampleLimiter_Refund() {
+func ExampleDecision_Refund() {
 	limiter, err := limit.New(connect(), "logins", []limit.Policy{
 		limit.SlidingLog{Limit: 5, Window: 10 * time.Minute},
 	}, nil)
@@ -230,7 +230,7 @@ func ExampleLimiter_Refund() {
 			log.Fatal("refuse the login: ", err)
 		}
 		if password == "secret" {
-			if err := limiter.Refund(ctx, d); err != nil {
+			if err := d.Refund(ctx); err != nil {
 				log.Print(err) // the login still counts
 			}
 		}

@@ -65,7 +65,7 @@ func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
 		var made []Decision
 		for i := range 2000 {
 			made = append(made, must(l.TakeN(t.Context(), fmt.Sprint(rng.IntN(6)), rng.Int64N(20)))(t))
-			_ = l.Refund(t.Context(), made[len(made)-1-rng.IntN(min(len(made), 3))])
+			_ = made[len(made)-1-rng.IntN(min(len(made), 3))].Refund(t.Context())
 			if i%50 == 0 {
 				must(l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))))(t)
 			}

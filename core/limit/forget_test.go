@@ -28,7 +28,7 @@ func TestALogGivesBackItsRoom(t *testing.T) { //nolint:paralleltest // as said
 		},
 		"by a refund": func(t *testing.T, l *Limiter, subject string) {
 			d := take(t, l, subject, 1000)
-			if err := l.Refund(t.Context(), d); err != nil {
+			if err := d.Refund(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -350,7 +350,7 @@ func TestInstancesChangeWhileRunning(t *testing.T) {
 					}
 					mu.Unlock()
 					if n%7 == 0 {
-						_ = l.Refund(t.Context(), d)
+						_ = d.Refund(t.Context())
 					}
 					time.Sleep(time.Millisecond)
 				}
@@ -407,7 +407,7 @@ func TestASetIsSharedByEachPolicy(t *testing.T) {
 			t.Errorf("a tenth permit of 9: got %+v, want a denial", d)
 		}
 		for _, d := range made {
-			if err := l.Refund(t.Context(), d); err != nil {
+			if err := d.Refund(t.Context()); err != nil {
 				t.Errorf("a refund: got %v, want no error", err)
 			}
 		}

@@ -121,7 +121,8 @@ func TestEachPrepaidPermitCanBeGivenBack(t *testing.T) {
 		before := calls.Load()
 		const takes = 3000
 		for i := range takes {
-			if err := l.Refund(t.Context(), must(l.Take(t.Context(), "s"))(t)); err != nil {
+			one := must(l.Take(t.Context(), "s"))(t)
+			if err := one.Refund(t.Context()); err != nil {
 				t.Fatalf("refund %d: got %v, want no error", i, err)
 			}
 		}

@@ -125,7 +125,7 @@ func (f *fleet) ask(t *testing.T, l *Limiter, r *rand.Rand) bool {
 		return false
 	}
 	if r.IntN(50) == 0 {
-		if err := l.Refund(context.Background(), d); err == nil {
+		if err := d.Refund(context.Background()); err == nil {
 			return true // it was not granted then
 		}
 	}
@@ -295,10 +295,10 @@ func TestPrepaidCostsFewCalls(t *testing.T) {
 			t.Errorf("permits left: got %d from Take and %d from Peek, %v, want at most %d, and at least 2000 fewer",
 				last.Remaining, peeked.Remaining, err, limit-takes)
 		}
-		if err := l.Refund(ctx, last); err != nil {
+		if err := last.Refund(ctx); err != nil {
 			t.Errorf("Refund: got %v, want no error", err)
 		}
-		if err := l.Refund(ctx, last); !errors.Is(err, ErrRefund) {
+		if err := last.Refund(ctx); !errors.Is(err, ErrRefund) {
 			t.Errorf("a second Refund: got %v, want ErrRefund", err)
 		}
 		if err := l.ReturnPrepaid(ctx); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Refund gives back what a decision of this limiter took: for example for a login that
-// succeeded, or for a request that was not served after all.
+// Refund gives back what the decision took: for example for a login that succeeded, or for
+// a request that was not served after all.
 //
-// It gives back to each policy, shadow policies included, what is left of this decision's
+// It gives back to each policy, shadow policies included, what is left of the decision's
 // own permits. For a window that is all of them while the window lasts, unless the window
 // is one millisecond long. For a bucket it is what has not drained yet. A decision is
 // refunded once, however many copies there are, and only until its ResetAfter has passed
@@ -23,7 +23,7 @@ import (
 // because the cost was 0, because FailOpen decided, or because every policy was a shadow
 // policy that would have denied. [ErrRefund] means that there is nothing to give back;
 // its text says why. Any other error says that Redis did not confirm the refund. It then
-// goes on in the background, as [Decision.Settle] says, until its ResetAfter has passed.
+// goes on in the background, as Settle says, until its ResetAfter has passed.
 // Refund uses only the values of ctx and does not end early with it. A decision that was
 // made in process, by NewLocal or FailLocal, is given back in process.
 //
@@ -31,18 +31,16 @@ import (
 // read again; each takes up to the Budget. In Redis it leaves a marker for ten minutes. A
 // permit that was charged ahead ([Prepaid]) is given back in process, at no cost, until
 // its Term or its window ends.
-func (l *Limiter) Refund(ctx context.Context, d Decision) error {
+func (d *Decision) Refund(ctx context.Context) error {
 	misuse.Context(ctx)
-	if !l.made() {
-		return errLimiter
+	if d == nil || d.grant == nil {
+		return refuse("it is no decision of a limiter")
 	}
 	g := d.grant
-	if g == nil || g.of != l && (d.permits == nil || g.of.accounts != l.accounts || g.of.signature != l.signature) {
-		return refuse("it is no decision of this limiter")
-	}
 	if g.peek || g.denied {
 		return refuse("it was denied, or a Peek")
 	}
+	l := g.of
 	if d.permits != nil {
 		if err := d.permits.refund(d.index, d.cost); err != nil {
 			return err

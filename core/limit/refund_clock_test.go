@@ -43,7 +43,7 @@ func TestRefundWhileTheClockMoves(t *testing.T) {
 				if err != nil || s.After.Remaining != 9 {
 					t.Errorf("settled: got %d left, %v, want 9 and no error", s.After.Remaining, err)
 				}
-				if err := l.Refund(t.Context(), refunded); err != nil {
+				if err := refunded.Refund(t.Context()); err != nil {
 					t.Errorf("refunded: got %v, want no error", err)
 				}
 				if got := must(l.Peek(t.Context(), "r"))(t).Remaining; got != 10 {
@@ -67,7 +67,8 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := bubble(t)
 			l := inBubble(t, m, "next", FixedWindow{Limit: 10, Window: window})
-			if err := l.Refund(t.Context(), must(l.Take(t.Context(), "first"))(t)); err != nil { // it knows the clock from now on
+			first := must(l.Take(t.Context(), "first"))(t)
+			if err := first.Refund(t.Context()); err != nil { // it knows the clock from now on
 				t.Fatalf("a first refund: got %v, want no error", err)
 			}
 			before := must(l.TakeN(t.Context(), "s", 4))(t)
@@ -83,7 +84,7 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 				return false
 			})
 			given := make(chan error, 1)
-			go func() { given <- l.Refund(t.Context(), before) }()
+			go func() { given <- before.Refund(t.Context()) }()
 			time.Sleep(window + gap)
 			if d := must(l.TakeN(t.Context(), "s", 10))(t); !d.Allowed {
 				t.Fatalf("in the next window: got %+v, want all of it", d)
@@ -102,7 +103,7 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 func TestConclusionsWhileTheClockGoesBack(t *testing.T) {
 	t.Parallel()
 	for name, conclude := range map[string]func(l *Limiter, d Decision) error{
-		"refund": func(l *Limiter, d Decision) error { return l.Refund(t.Context(), d) },
+		"refund": func(l *Limiter, d Decision) error { return d.Refund(t.Context()) },
 		"settle": func(_ *Limiter, d Decision) error { _, err := d.Settle(t.Context(), 0); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 				}
 				_, err1 := less.Settle(t.Context(), 20)
 				_, err2 := more.Settle(t.Context(), 150)
-				if err := errors.Join(err1, err2, l.Refund(t.Context(), none)); err != nil {
+				if err := errors.Join(err1, err2, none.Refund(t.Context())); err != nil {
 					t.Error(err)
 				}
 				if got := must(l.Peek(t.Context(), "s"))(t).Remaining; got != 1000-20-150 {
@@ -201,7 +202,7 @@ func TestConclusionsAfterAResetGiveBackNothingOfOthers(t *testing.T) {
 				must(l.Reset(t.Context(), "s"))(t)
 				must(l.TakeN(t.Context(), "s", 500))(t)
 				must(less.Settle(t.Context(), 20))(t)
-				_ = l.Refund(t.Context(), none)
+				_ = none.Refund(t.Context())
 				used := c.used
 				if where == "in process" {
 					used = min(used, 500) // its estimates have no lease

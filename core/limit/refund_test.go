@@ -94,19 +94,19 @@ func refundsOnce(t *testing.T, l *Limiter) {
 	first := take(7)
 	second := take(20)
 	remaining(73)
-	if err := l.Refund(ctx, first); err != nil {
+	if err := first.Refund(ctx); err != nil {
 		t.Errorf("the first refund, by %s: got %v, want no error", first.Policy, err)
 	}
 	remaining(80)
 	for range 2 {
-		if err := l.Refund(ctx, first); !errors.Is(err, ErrRefund) {
+		if err := first.Refund(ctx); !errors.Is(err, ErrRefund) {
 			t.Errorf("the first refund again: got %v, want ErrRefund", err)
 		}
 	}
 	remaining(80)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := l.Refund(ended, second); err != nil {
+	if err := second.Refund(ended); err != nil {
 		t.Errorf("a refund with a canceled context: got %v, want no error", err)
 	}
 	remaining(100)
@@ -117,24 +117,23 @@ func refundsOnce(t *testing.T, l *Limiter) {
 	if err != nil || denied.Allowed {
 		t.Fatalf("a take and a peek when all is taken: got %+v, %v, want a denial and no error", denied, err)
 	}
-	other := must(l.With(FixedWindow{Limit: 1, Window: time.Hour}))(t)
 	for what, err := range map[string]error{
-		"denied":             l.Refund(ctx, denied),
-		"a peek":             l.Refund(ctx, peek),
-		"the zero Decision":  l.Refund(ctx, Decision{}),
-		"another limiter's":  other.Refund(ctx, all),
-		"made to look right": l.Refund(ctx, Decision{Allowed: true}),
+		"denied":             denied.Refund(ctx),
+		"a peek":             peek.Refund(ctx),
+		"the zero Decision":  (&Decision{}).Refund(ctx),
+		"made to look right": (&Decision{Allowed: true}).Refund(ctx),
 	} {
 		if !errors.Is(err, ErrRefund) || err.Error() == ErrRefund.Error() {
 			t.Errorf("a refund (%s): got %v, want ErrRefund with its reason", what, err)
 		}
 	}
-	if err := l.Refund(ctx, take(0)); err != nil {
+	free := take(0)
+	if err := free.Refund(ctx); err != nil {
 		t.Errorf("the refund of a cost of 0: got %v, want no error", err)
 	}
 	remaining(0)
 	must(l.Reset(ctx, "s"))(t)
-	if err := l.Refund(ctx, all); !errors.Is(err, ErrRefund) {
+	if err := all.Refund(ctx); !errors.Is(err, ErrRefund) {
 		t.Errorf("a refund after a reset: got %v, want ErrRefund", err)
 	}
 	remaining(100)
@@ -221,7 +220,7 @@ func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late i
 		if len(made) > 0 && (exact || !refunded) && rng.IntN(3) == 0 {
 			refunded = true
 			p := made[rng.IntN(len(made))]
-			one, other := far.Refund(t.Context(), p.far), near.Refund(t.Context(), p.near)
+			one, other := p.far.Refund(t.Context()), p.near.Refund(t.Context())
 			if one == nil && other != nil || exact && (one == nil) != (other == nil) {
 				t.Fatalf("%+v: a refund: got %v on Redis, %v in process, want both alike (if not %t, less on Redis)",
 					far.rules[0], one, other, exact)
@@ -280,12 +279,12 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 				logins[n] = d
 			})
 			together(len(logins), func(n int) {
-				if err := l.Refund(t.Context(), logins[n]); err != nil {
+				if err := logins[n].Refund(t.Context()); err != nil {
 					t.Errorf("%s: a refund: got %v, want no error", policies[0].PolicyName(), err)
 				}
 			})
 			together(len(logins), func(n int) {
-				if err := l.Refund(t.Context(), logins[n]); !errors.Is(err, ErrRefund) {
+				if err := logins[n].Refund(t.Context()); !errors.Is(err, ErrRefund) {
 					t.Errorf("%s: a refund again: got %v, want ErrRefund", policies[0].PolicyName(), err)
 				}
 			})
@@ -342,7 +341,7 @@ func TestSuccessesThatEndAfterTheirWindow(t *testing.T) {
 				}
 				slow := []Decision{take(true), take(true), take(true)}
 				time.Sleep(15 * time.Second)
-				if err := l.Refund(t.Context(), slow[2]); err != nil {
+				if err := slow[2].Refund(t.Context()); err != nil {
 					t.Errorf("%s: a refund in time: got %v, want no error", policy.PolicyName(), err)
 				}
 				time.Sleep(16 * time.Second)
@@ -351,7 +350,7 @@ func TestSuccessesThatEndAfterTheirWindow(t *testing.T) {
 				}
 				take(false)
 				for _, d := range slow {
-					if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
+					if err := d.Refund(t.Context()); !errors.Is(err, ErrRefund) {
 						t.Errorf("%s: a late refund: got %v, want ErrRefund", policy.PolicyName(), err)
 					}
 				}
@@ -382,13 +381,13 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 		}
 		redistest.Await(t, 20*time.Second, "the clock to be known", func() bool {
 			d, err := l.TakeN(t.Context(), "clock", rate)
-			return err == nil && l.Refund(t.Context(), d) == nil
+			return err == nil && d.Refund(t.Context()) == nil
 		})
 		early := decision("a decision", rate)
 		others := decision("a decision on somebody else", 20*rate)
 		calls := redistest.CommandStats(t, admin)["evalsha"].Calls
 		srv.Pause(t)
-		if err := l.Refund(t.Context(), early); !errors.Is(err, script.ErrMaybeExecuted) {
+		if err := early.Refund(t.Context()); !errors.Is(err, script.ErrMaybeExecuted) {
 			t.Errorf("rate %d: a refund to a stopped server: got %v, want ErrMaybeExecuted", rate, err)
 		}
 		redistest.Await(t, 20*time.Second, "what it took to have drained", func() bool {
@@ -403,7 +402,7 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 		if free := d.Remaining - others.Remaining; free > drained {
 			t.Errorf("rate %d: got %d more remaining, want at most the %d that have drained", rate, free, drained)
 		}
-		if err := l.Refund(t.Context(), early); !errors.Is(err, ErrRefund) {
+		if err := early.Refund(t.Context()); !errors.Is(err, ErrRefund) {
 			t.Errorf("rate %d: the refund again: got %v, want ErrRefund", rate, err)
 		}
 	}
@@ -420,18 +419,18 @@ func TestLostRefundRunsOnce(t *testing.T) {
 		l := must(New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprintf("lost%d", i), policies, closed(10*time.Second)))(t)
 		warm, err := l.TakeN(t.Context(), "s", 1)
 		if err == nil {
-			err = l.Refund(t.Context(), warm) // tells the server the script, and the limiter the time
+			err = warm.Refund(t.Context()) // tells the server the script, and the limiter the time
 		}
 		d, fault := l.TakeN(t.Context(), "s", 3)
 		if _, all := l.TakeN(t.Context(), "s", 6); err != nil || fault != nil || all != nil {
 			t.Fatalf("a take and a refund, a take of 3 and one of 6: got %v, %v, %v, want no errors", err, fault, all)
 		}
 		proxy.Lose(redistest.EOF, 1, "evalsha", "eval")
-		if err := l.Refund(t.Context(), d); err != nil {
+		if err := d.Refund(t.Context()); err != nil {
 			t.Errorf("set %d: a refund whose first reply was lost: got %v, want no error", i, err)
 		}
 		proxy.Lose(redistest.EOF, 0)
-		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
+		if err := d.Refund(t.Context()); !errors.Is(err, ErrRefund) {
 			t.Errorf("set %d: the refund again: got %v, want ErrRefund", i, err)
 		}
 		wantRemaining(t, l, 94, fmt.Sprintf("of set %d", i))
@@ -470,12 +469,12 @@ func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 		text := "OOM command not allowed when used memory > 'maxmemory'."
 		away.with.Store(&text)
 		for range 2 {
-			if err := l.Refund(t.Context(), d); !errors.Is(err, script.ErrNotExecuted) {
+			if err := d.Refund(t.Context()); !errors.Is(err, script.ErrNotExecuted) {
 				t.Errorf("clock known %v: a refund that Redis refused: got %v, want ErrNotExecuted", known, err)
 			}
 		}
 		away.with.Store(nil)
-		if err := l.Refund(t.Context(), d); err != nil && !errors.Is(err, ErrRefund) { // which it is if the background came first
+		if err := d.Refund(t.Context()); err != nil && !errors.Is(err, ErrRefund) { // which it is if the background came first
 			t.Errorf("clock known %v: the refund when Redis is back: got %v, want no error, or ErrRefund", known, err)
 		}
 	}
@@ -498,10 +497,10 @@ func TestRefundOfDegradedDecisions(t *testing.T) {
 		if err != nil || !d.Degraded {
 			t.Fatalf("%v: a take while Redis is away: got %+v, %v, want it degraded", mode, d, err)
 		}
-		if err := l.Refund(t.Context(), d); err != nil {
+		if err := d.Refund(t.Context()); err != nil {
 			t.Errorf("%v: the refund of a degraded decision: got %v, want no error", mode, err)
 		}
-		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
+		if err := d.Refund(t.Context()); !errors.Is(err, ErrRefund) {
 			t.Errorf("%v: the refund again: got %v, want ErrRefund", mode, err)
 		}
 		if d, err := l.TakeN(t.Context(), "s", 100); err != nil || !d.Allowed {

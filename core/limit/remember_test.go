@@ -62,14 +62,14 @@ func (h *history) step(t *testing.T, capacity int64) error {
 		}
 	case 1:
 		if n := len(h.granted); n > 0 {
-			if err := h.own.Refund(ctx, h.granted[n-1]); err != nil && !errors.Is(err, ErrRefund) {
+			if err := h.granted[n-1].Refund(ctx); err != nil && !errors.Is(err, ErrRefund) {
 				return err
 			}
 			h.granted = h.granted[:n-1]
 		}
 	case 2:
 		if n := len(h.foreign); n > 0 && h.rng.IntN(4) == 0 {
-			if err := h.other.Refund(ctx, h.foreign[n-1]); err != nil && !errors.Is(err, ErrRefund) {
+			if err := h.foreign[n-1].Refund(ctx); err != nil && !errors.Is(err, ErrRefund) {
 				return err
 			}
 			h.foreign, h.changed = h.foreign[:n-1], time.Now()
@@ -211,7 +211,7 @@ func TestARememberedDenialCostsNoCall(t *testing.T) {
 		if aged := asked.RetryAfter - 10*time.Millisecond; again.RetryAfter != aged || again.Remaining != 1 {
 			t.Errorf("a remembered denial: got RetryAfter %v and %d left, want %v and 1", again.RetryAfter, again.Remaining, aged)
 		}
-		if err := twin.Refund(ctx, again); !errors.Is(err, ErrRefund) {
+		if err := again.Refund(ctx); !errors.Is(err, ErrRefund) {
 			t.Errorf("Refund of a remembered denial: got %v, want ErrRefund", err)
 		}
 		if s := l.Stats(); s.Denied != 3 {

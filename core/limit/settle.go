@@ -31,7 +31,7 @@ type Settlement struct {
 // flight use beyond their estimates. A policy that forgives nothing admits on average no
 // more than its rate.
 //
-// If less was used, Settle gives the difference back as [Limiter.Refund] does: for a
+// If less was used, Settle gives the difference back as Refund does: for a
 // window while it lasts, and for a bucket what has not drained. If the window has ended
 // meanwhile, the estimate stays in it, and what was used beyond the estimate charges the
 // current window.

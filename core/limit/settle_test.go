@@ -255,7 +255,7 @@ func TestSettledOnce(t *testing.T) {
 			must(d.Settle(t.Context(), 4))(t)
 			for what, err := range map[string]error{
 				"again":     second(copied.Settle(t.Context(), 90)),
-				"a refund":  l.Refund(t.Context(), d),
+				"a refund":  d.Refund(t.Context()),
 				"a peek":    second(new(must(l.Peek(t.Context(), "s"))(t)).Settle(t.Context(), 1)),
 				"no grant":  second((&Decision{}).Settle(t.Context(), 1)),
 				"below 0":   second(new(must(l.TakeN(t.Context(), "s", 0))(t)).Settle(t.Context(), -1)),
@@ -268,7 +268,7 @@ func TestSettledOnce(t *testing.T) {
 			}
 			left(96)
 			d = must(l.TakeN(t.Context(), "s", 6))(t)
-			if err := l.Refund(t.Context(), d); err != nil {
+			if err := d.Refund(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if _, err := d.Settle(t.Context(), 3); !errors.Is(err, ErrSettle) {
@@ -377,7 +377,7 @@ func TestPerRequestCountsRequests(t *testing.T) {
 			used(must(l.TakeN(t.Context(), "s", 0))(t), "requests", 300, 1)
 			d = must(l.TakeN(t.Context(), "s", 500))(t)
 			used(d, "tokens", 800, 2) // 200 tokens admit no more of 500, though 1 request is left
-			if err := l.Refund(t.Context(), d); err != nil {
+			if err := d.Refund(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			used(must(l.Peek(t.Context(), "s"))(t), "requests", 300, 1)

@@ -177,7 +177,7 @@ func TestShadowsAlone(t *testing.T) {
 			}
 			d, err := l.Take(t.Context(), "s")
 			if err == nil {
-				err = l.Refund(t.Context(), d)
+				err = d.Refund(t.Context())
 			}
 			if err != nil {
 				t.Errorf("the refund of what all shadows would have denied: got %v, want no error", err)
@@ -211,7 +211,7 @@ func TestShadowsAreRefundedWhereTheyTook(t *testing.T) {
 				made = append(made, must(l.Take(t.Context(), "s"))(t))
 			}
 			for i, want := range [][2]int64{{7, 0}, {8, 1}, {9, 2}} { // the third was denied by the shadow
-				if err := l.Refund(t.Context(), made[2-i]); err != nil {
+				if err := made[2-i].Refund(t.Context()); err != nil {
 					t.Errorf("refund %d: got %v, want no error", i+1, err)
 				}
 				d, err := l.Peek(t.Context(), "s")

@@ -26,7 +26,7 @@ var concludes = map[string]struct {
 	"less":    {20, settledTo(20)},
 	"equal":   {100, settledTo(100)},
 	"nothing": {0, settledTo(0)},
-	"refund":  {0, func(ctx context.Context, d Decision) error { return d.grant.of.Refund(ctx, d) }},
+	"refund":  {0, func(ctx context.Context, d Decision) error { return d.Refund(ctx) }},
 }
 
 func settledTo(actual int64) func(context.Context, Decision) error {
@@ -126,7 +126,7 @@ func lapseAll(t *testing.T, all []*unspent) {
 	t.Helper()
 	for _, o := range all {
 		if d := must(o.limiter.TakeN(t.Context(), o.subject, plenty))(t); d.Allowed {
-			if err := o.limiter.Refund(t.Context(), d); err != nil {
+			if err := d.Refund(t.Context()); err != nil {
 				t.Errorf("%s: a refund of all: got %v, want no error", o.subject, err)
 			}
 		}
@@ -218,7 +218,8 @@ func TestWhatIsUsedIsChargedThroughACut(t *testing.T) {
 				cutter := redistest.NewCutter(t)
 				rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = cutter.Dial })
 				l := must(New(storetest.At(t, rdb, srv.Prefix(t)), "cut", policies, closed(10*time.Second)))(t)
-				if err := l.Refund(t.Context(), must(l.Take(t.Context(), "warm"))(t)); err != nil {
+				warm := must(l.Take(t.Context(), "warm"))(t)
+				if err := warm.Refund(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				stride := max(3000/redistest.Ops(3000), 1)

@@ -141,12 +141,12 @@ func (w *walk) crash() {
 
 func (w *walk) refund() {
 	w.Helper()
-	h, l := w.choose(true)
+	h, _ := w.choose(true)
 	if h == nil {
 		return
 	}
 	w.note("by %d, a refund of %d of %v ago", w.by, h.receipt.cost, time.Since(h.at))
-	err := l.Refund(w.Context(), h.Decision)
+	err := h.Decision.Refund(w.Context())
 	again := h.spent
 	given := !again && w.model.refund(w.now(), h.receipt)
 	h.spent, w.read = true, time.Now()

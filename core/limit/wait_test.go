@@ -378,7 +378,7 @@ func TestWaitersOfOneSubjectDoNotHoldUpAnother(t *testing.T) {
 		if err != nil || !d.Allowed {
 			t.Errorf("a free subject: got %+v, %v, want it allowed", d, err)
 		}
-		if err := l.Refund(t.Context(), d); err != nil {
+		if err := d.Refund(t.Context()); err != nil {
 			t.Errorf("its refund: got %v, want none", err)
 		}
 	}()
@@ -472,7 +472,7 @@ func TestWaitHearsOfWhatIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, free := range map[string]func(l *Limiter, d *Decision) error{
 		"settle": func(_ *Limiter, d *Decision) error { _, err := d.Settle(context.Background(), 1); return err },
-		"refund": func(l *Limiter, d *Decision) error { return l.Refund(context.Background(), *d) },
+		"refund": func(_ *Limiter, d *Decision) error { return d.Refund(context.Background()) },
 		"reset":  func(l *Limiter, _ *Decision) error { _, err := l.Reset(context.Background(), "s"); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -527,7 +527,7 @@ func TestWhatIsGivenBackWakesWaitersOfWith(t *testing.T) {
 		policy Policy
 		free   func(t *testing.T, l *Limiter, d Decision) error
 	}{
-		"Refund": {window, func(t *testing.T, l *Limiter, d Decision) error { return l.Refund(t.Context(), d) }},
+		"Refund": {window, func(t *testing.T, _ *Limiter, d Decision) error { return d.Refund(t.Context()) }},
 		"Settle": {window, func(t *testing.T, _ *Limiter, d Decision) error { _, err := d.Settle(t.Context(), 0); return err }},
 		"Reset":  {window, func(t *testing.T, l *Limiter, _ Decision) error { _, err := l.Reset(t.Context(), "s"); return err }},
 		"Unban":  {bans, func(t *testing.T, l *Limiter, _ Decision) error { _, err := l.Unban(t.Context(), "s"); return err }},

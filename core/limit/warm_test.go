@@ -32,7 +32,7 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 				if err != nil || d.Remaining != 4 {
 					t.Errorf("the first take by %s: got %+v, %v, want 4 remaining", subject, d, err)
 				}
-				err = l.Refund(t.Context(), d)
+				err = d.Refund(t.Context())
 				if _, fault := l.Reset(t.Context(), subject); err != nil || fault != nil {
 					t.Errorf("a refund and a reset of %s: got %v and %v, want no errors", subject, err, fault)
 				}

@@ -96,7 +96,7 @@ var calls = map[string]prepare{
 	},
 	"refund": func(t *testing.T, here, there *side, key string) call {
 		d := take(t, here, key, 100)
-		return call{func(ctx context.Context) error { return here.limiter.Refund(ctx, d) }, remaining(there, key, 1000)}
+		return call{d.Refund, remaining(there, key, 1000)}
 	},
 	"settle": func(t *testing.T, here, there *side, key string) call {
 		d := take(t, here, key, 100)

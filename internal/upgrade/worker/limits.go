@@ -176,12 +176,8 @@ func refund(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error 
 	if err != nil {
 		return err
 	}
-	l, err := w.limiter(c)
-	if err != nil {
-		return err
-	}
 	defer w.forget(c)
-	return l.Refund(ctx, *d)
+	return d.Refund(ctx)
 }
 
 // settle answers with what the actual cost left, and what was forgiven.
