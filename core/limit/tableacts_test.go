@@ -146,7 +146,7 @@ func (w *walk) refund() {
 		return
 	}
 	w.note("by %d, a refund of %d of %v ago", w.by, h.receipt.cost, time.Since(h.at))
-	err := h.Decision.Refund(w.Context())
+	err := h.Refund(w.Context())
 	again := h.spent
 	given := !again && w.model.refund(w.now(), h.receipt)
 	h.spent, w.read = true, time.Now()
