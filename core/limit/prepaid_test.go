@@ -47,6 +47,8 @@ func (f *fleet) process(t *testing.T) *Limiter {
 
 // crash ends the permits of a process without giving them back.
 func (f *fleet) crash(l *Limiter) {
+	l.accounts.mu.Lock()
+	defer l.accounts.mu.Unlock()
 	for _, one := range l.accounts.of["s"] {
 		for _, p := range []*permits{one.current.Load(), one.next.Load()} {
 			if p != nil {
