@@ -243,7 +243,7 @@ for i = count + 1, bans do
     local time = (now - now % 1000) / 1000
     local last, length, from, denials = string.match(stored or '', '^(%d+):(%d+):(%d+):(%d+)$')
     last, length, from, denials = (last or 0) + 0, (length or 0) + 0, (from or 0) + 0, (denials or 0) + 0
-    local broken = last - time > length or stored and call('PTTL', KEYS[i]) == -1
+    local broken = last - time > length or from > time or stored and call('PTTL', KEYS[i]) == -1
     last, from = min(last, time + length), min(from, time)
     local left = max(last - time, 0)
     records = records or {}

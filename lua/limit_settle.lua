@@ -137,8 +137,7 @@ for i = 1, count do
       local change
       if more > 0 then
         change = math.max(math.min(most - debt, more * unit), 0)
-        local missing = more * unit - change
-        forgiven = math.max(forgiven, (missing - missing % -unit) / unit)
+        forgiven = math.max(forgiven, more - ticks(change, unit))
       else
         local own = told - math.max(time - ticks(soonest, tick), 0) * pace
         local at_most = told - math.max(time - ticks(latest, tick), 0) * pace
@@ -186,8 +185,7 @@ for i = 1, count do
       local change = 0
       if more > 0 then
         change = math.max(math.min(most - debt, more * unit), 0)
-        local missing = more * unit - change
-        forgiven = math.max(forgiven, (missing - missing % -unit) / unit)
+        forgiven = math.max(forgiven, more - ticks(change, unit))
         if change > 0 and (not unchanged or debt == 0 or (now - since) * by > 4503599627370496) then
           taken, since, by, per, limit = debt, now, pace, tick, most
         end

@@ -54,6 +54,9 @@ func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiv
 	readings := make([]reading, len(c.rules))
 	want := settleModel(c.rules, c.cells, c.now.UnixMicro(), p.grant, actual, at, readings)
 	keys, args := c.remote.toConclude(once)
+	if len(keys) == 1 { // all policies are shadows that denied
+		return want
+	}
 	for try := range 2 { // the second finds the marker
 		result, err := c.remote.runAt(tb.Context(), settleScript, c.remote.store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
 		if err != nil {

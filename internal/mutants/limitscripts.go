@@ -147,7 +147,7 @@ var limitScripts = []source{
 		{"a bucket gives back more than was taken", "return math.min(own, whole)", "return own"},
 		{"a log gives back what has left", "if more < 0 and told + pace > now then", "if more < 0 then"},
 		{"a log gives back all of a moment", "call('LREM', key, more, told)", "call('LREM', key, '0', told)"},
-		{"a bucket owes without a bound", "change = math.max(math.min(most - debt, more * unit), 0)\n        local missing = more * unit - change\n        forgiven = math.max(forgiven, (missing - missing % -unit) / unit)\n      else\n        local own", "change = more * unit\n        local missing = more * unit - change\n        forgiven = math.max(forgiven, (missing - missing % -unit) / unit)\n      else\n        local own"},
+		{"a bucket owes without a bound", "change = math.max(math.min(most - debt, more * unit), 0)\n        forgiven = math.max(forgiven, more - ticks(change, unit))\n      else\n        local own", "change = more * unit\n        forgiven = math.max(forgiven, more - ticks(change, unit))\n      else\n        local own"},
 		{"a bucket that is given back entirely stays", "        if debt <= 0 then\n          debt = 0\n          later(function() return call('DEL', key) end)", "        if debt <= 0 then\n          debt = 0"},
 		{"a settled bucket forgets its slack", "local slack = -debt % pace", "local slack = 0"},
 		{"a kept bucket gives back under other numbers", "elseif unchanged and since <= latest then", "else"},
