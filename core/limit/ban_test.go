@@ -478,3 +478,29 @@ func TestEventsTellOfBans(t *testing.T) {
 		}
 	})
 }
+
+// TestDenialsBeforeTheClockWasSetBack count for no longer than others: the next request
+// after it has their record begin at that moment.
+func TestDenialsBeforeTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	m, rdb := newServer(t)
+	m.ClockTTL(false) // a key that ends by a clock that was set back stays
+	l := must(New(rdb, "n", []Policy{WithBan(FixedWindow{Limit: 10, Window: time.Hour}, Ban{After: 2, Within: time.Minute, For: time.Hour})}, closed(10*time.Second)))(t)
+	now := time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)
+	for i, c := range []struct {
+		pause           time.Duration
+		cost            int64
+		allowed, banned bool
+	}{
+		{0, 5, true, false}, {0, 9, false, false}, // the first denial
+		{-24 * time.Hour, 1, true, false},
+		{2 * time.Minute, 9, false, false}, // again the first
+		{59 * time.Second, 9, false, true}, // the second
+	} {
+		now = now.Add(c.pause)
+		m.SetTime(now)
+		if d := must(l.TakeN(t.Context(), "s", c.cost))(t); d.Allowed != c.allowed || d.Banned() != c.banned {
+			t.Errorf("request %d, of cost %d: got allowed %t and banned %t, want %t and %t", i, c.cost, d.Allowed, d.Banned(), c.allowed, c.banned)
+		}
+	}
+}

@@ -396,3 +396,24 @@ func TestPerRequestCountsRequests(t *testing.T) {
 		}
 	})
 }
+
+// TestForgivenIsExact where permits in units are above 2^53.
+func TestForgivenIsExact(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const burst = 260_000
+		for name, p := range map[string]Policy{
+			"bucket": TokenBucket{Rate: 10, Per: 24 * time.Hour, Burst: burst},
+			"kept":   KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: 24 * time.Hour, Burst: burst}),
+		} {
+			l := must(New(storetest.At(t, rdb, prefix), name, []Policy{p}, closed(10*time.Second)))(t)
+			for i := range int64(64) {
+				actual := int64(exact) - i*i*(1<<40+1)
+				d := must(l.Take(t.Context(), fmt.Sprint("s", i)))(t)
+				if s, err := d.Settle(t.Context(), actual); err != nil || s.Forgiven != actual-burst {
+					t.Errorf("%s, settled to %d: got %d forgiven, %v, want %d", name, actual, s.Forgiven, err, actual-burst)
+				}
+			}
+		}
+	})
+}

@@ -124,6 +124,7 @@ var limitScripts = []source{
 		{"a set's kept bucket is not charged anew", "      if state.anew then", "      if false then"},
 		{"a set's sliding window ends with the running one", "'PX', rest + state.pace)", "'PX', rest)"},
 		{"denials count while a ban lasts", "local counts = left == 0 and not banned and", "local counts ="},
+		{"a count of denials waits for a clock that was set back", "or from > time or stored and", "or stored and"},
 		{"denials are counted for ever", "if denials == 0 or time - from >= within then", "if denials == 0 then"},
 		{"a ban of long ago makes the next one longer", "if time - last >= most then", "if false then"},
 		{"no ban is longer than another", "begun = length > 0 and min(2 * length, most) or first", "begun = first"},
