@@ -84,7 +84,7 @@ func bareEndpoint(_ redis.UniversalClient, verify callback.Verify, b *books) (gi
 
 func neapEndpoint(rdb redis.UniversalClient, verify callback.Verify, b *books) (gin.HandlerFunc, error) {
 	preset := callback.Stripe()
-	guard, err := idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{Budget: budget, Retention: preset.Keep})
+	guard, err := idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{Budget: budget, Retention: preset.Retention})
 	if err != nil {
 		return nil, err
 	}

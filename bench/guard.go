@@ -55,9 +55,9 @@ func guards() []contestant {
 		{name: guardByLua, kind: floor, group: direct, guard: openGuardByLua,
 			what: "the least that a script costs that returns the answer, or stores it"},
 		{name: neapGuard, kind: ours, group: direct, guard: openGuard(),
-			what: "core/idempotency: Begin and Complete, or Begin"},
+			what: "core/idempotency: Begin and Conclude, or Begin"},
 		{name: neapSealed, kind: ours, group: direct, what: "the same with a key of AES-256",
-			guard: openGuard(idempotency.Key{ID: "bench", Secret: []byte("thirty-two bytes of no secret...")})},
+			guard: openGuard(idempotency.EncryptionKey{ID: "bench", Secret: []byte("thirty-two bytes of no secret...")})},
 	}
 }
 
@@ -123,9 +123,9 @@ func openGuardScript(ctx context.Context, e *env) (*guard, error) {
 	return &guard{first: twice, replay: once}, err
 }
 
-func openGuard(keys ...idempotency.Key) guardOpener {
+func openGuard(keys ...idempotency.EncryptionKey) guardOpener {
 	return func(_ context.Context, e *env) (*guard, error) {
-		g, err := idempotency.New(e.rdb, "bench", idempotency.Retry{}, &idempotency.Options{Budget: budget, Keys: keys})
+		g, err := idempotency.New(e.rdb, "bench", idempotency.Retry{}, &idempotency.Options{Budget: budget, EncryptionKeys: keys})
 		return &guard{
 			first: func(ctx context.Context, key string) error {
 				run, err := g.Begin(ctx, key, fingerprint)
@@ -133,13 +133,13 @@ func openGuard(keys ...idempotency.Key) guardOpener {
 				if err != nil || c == nil {
 					return errors.Join(errNotRun, err)
 				}
-				return c.Complete(ctx, answer)
+				return c.Conclude(ctx, idempotency.DoneWith(answer))
 			},
 			replay: func(ctx context.Context, key string) error {
 				run, err := g.Begin(ctx, key, fingerprint)
 				c, text := run.Claim, run.Result
 				if c != nil {
-					return errors.Join(errRun, c.Abandon(ctx))
+					return errors.Join(errRun, c.Conclude(ctx, idempotency.NothingDone()))
 				}
 				return same(text, err)
 			},

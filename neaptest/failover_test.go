@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
@@ -19,7 +20,7 @@ func TestFailover(t *testing.T) {
 		s := must(stock.New(rdb, "sale", nil))(t)
 		must(s.Open(t.Context(), "phone", 1, time.Now().Add(time.Hour)))(t)
 		run := must(g.Begin(t.Context(), "order-17", ""))(t)
-		if err := run.Claim.Complete(t.Context(), []byte("booked")); err != nil {
+		if err := run.Claim.Conclude(t.Context(), idempotency.DoneWith([]byte("booked"))); err != nil {
 			t.Fatal(err)
 		}
 		before := r.serve().commands

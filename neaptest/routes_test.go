@@ -33,7 +33,7 @@ func audited(t *testing.T, r *Redis) Send {
 		}
 		return d.Body, nil
 	}
-	keeping := must(idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{Retention: callback.Stripe().Keep}))(t)
+	keeping := must(idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{Retention: callback.Stripe().Retention}))(t)
 	stripe := must(callback.New(callback.Stripe(), keeping, verify, func(context.Context, *callback.Event) error { return nil }, nil))(t)
 
 	mux := http.NewServeMux()

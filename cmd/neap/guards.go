@@ -115,7 +115,7 @@ type guardResolve struct {
 
 	NothingDone bool          `name:"nothing-done" xor:"outcome" help:"Nothing was done: the next request runs."`
 	Done        bool          `xor:"outcome" help:"It was done, and there is no result to give again: further requests get a 409, or ErrNoResult."`
-	Result      string        `xor:"outcome" placeholder:"FILE" help:"It was done, and this is its result; - is standard input. A guard with Options.Keys cannot read it: use --done there."`
+	Result      string        `xor:"outcome" placeholder:"FILE" help:"It was done, and this is its result; - is standard input. A guard with Options.EncryptionKeys cannot read it: use --done there."`
 	Status      int           `help:"With --result: the file is the body of a response of this status, as gate.Idempotent gives again."`
 	ContentType string        `name:"content-type" default:"application/json" help:"The Content-Type of the response."`
 	Retention   time.Duration `default:"24h" help:"How long it is remembered. Give the guard's Options.Retention."`

@@ -30,7 +30,7 @@ func Adyen() Preset {
 	p := plain("adyen", func(_ *Delivery, payload []byte) ([]Item, error) { return adyenItems(items, payload) })
 	p.ByTransition = true
 	p.Done = text(200, "[accepted]")
-	p.Keep = 31 * day
+	p.Retention = 31 * day
 	return p
 }
 

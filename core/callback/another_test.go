@@ -96,7 +96,7 @@ func TestRecordsWithoutAnID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := run.Claim.Complete(t.Context(), []byte("done")); err != nil {
+		if err := run.Claim.Conclude(t.Context(), idempotency.DoneWith([]byte("done"))); err != nil {
 			t.Fatal(err)
 		}
 		deliver(endpoint(t, p, g, s, callback.Options{}), "body", "X-GitHub-Delivery", "d2").is(t, p.Done)

@@ -114,7 +114,7 @@ func (r *rejection) Unwrap() error { return r.err }
 //     Redis is then not asked.
 //
 // An event that is done is acknowledged without being handled again, for the guard's
-// Retention. That must not be shorter than the preset's Keep.
+// Retention. That must not be shorter than the preset's Retention.
 //
 // A delivery that fails verify gets the preset's Refused, but with the status 401, and
 // Redis is not asked. A malformed delivery gets Refused. One that is longer than MaxBody
@@ -133,9 +133,9 @@ func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts
 	faults := []error{p.check()}
 	if guard == nil {
 		faults = append(faults, errors.New("guard is nil: make one with idempotency.New"))
-	} else if kept := guard.Retention(); kept < p.Keep {
+	} else if kept := guard.Retention(); kept < p.Retention {
 		faults = append(faults, fmt.Errorf(
-			"the guard's Retention is %v: use at least %v, for as long %s may send an event again", kept, p.Keep, p.Name))
+			"the guard's Retention is %v: use at least %v, for as long %s may send an event again", kept, p.Retention, p.Name))
 	}
 	if verify == nil {
 		faults = append(faults, errors.New("verify is nil: without it anybody could send events"))

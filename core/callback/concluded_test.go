@@ -26,10 +26,14 @@ func TestHandlerConcludes(t *testing.T) {
 			conclude func(ctx context.Context, c *idempotency.Claim) error
 			runs     int // the answers to two deliveries
 		}{
-			"Abandoned": {func(ctx context.Context, c *idempotency.Claim) error { return c.Abandon(ctx) }, 2},
-			"Completed": {func(ctx context.Context, c *idempotency.Claim) error { return c.Complete(ctx, nil) }, 1},
+			"Abandoned": {func(ctx context.Context, c *idempotency.Claim) error {
+				return c.Conclude(ctx, idempotency.NothingDone())
+			}, 2},
+			"Completed": {func(ctx context.Context, c *idempotency.Claim) error {
+				return c.Conclude(ctx, idempotency.DoneWith(nil))
+			}, 1},
 			"Rejected": {func(ctx context.Context, c *idempotency.Claim) error {
-				return errors.Join(c.Abandon(ctx), callback.Reject(errBook))
+				return errors.Join(c.Conclude(ctx, idempotency.NothingDone()), callback.Reject(errBook))
 			}, 2},
 		} {
 			s := &shop{handle: func(ctx context.Context, _ *callback.Event) error {
@@ -62,7 +66,7 @@ func TestHandlerAbandons(t *testing.T) {
 		h := endpoint(t, p, g, s, callback.Options{})
 		s.handle = func(ctx context.Context, _ *callback.Event) error {
 			claim, _ := idempotency.FromContext(ctx)
-			return errors.Join(errBook, claim.Abandon(ctx))
+			return errors.Join(errBook, claim.Conclude(ctx, idempotency.NothingDone()))
 		}
 		deliver(h, alipayForm).is(t, p.Later)
 		s.handle = nil
@@ -116,11 +120,11 @@ func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
 		s, p := &shop{}, callback.Alipay()
-		key := func(id string) []idempotency.Key {
-			return []idempotency.Key{{ID: id, Secret: []byte("an AES-128 key.." + id)[len(id):]}}
+		key := func(id string) []idempotency.EncryptionKey {
+			return []idempotency.EncryptionKey{{ID: id, Secret: []byte("an AES-128 key.." + id)[len(id):]}}
 		}
-		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{Keys: key("old")}), s, callback.Options{}), alipayForm).is(t, p.Done)
-		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{Keys: key("new")}), s, callback.Options{}), alipayForm).is(t, p.Later)
+		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{EncryptionKeys: key("old")}), s, callback.Options{}), alipayForm).is(t, p.Done)
+		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{EncryptionKeys: key("new")}), s, callback.Options{}), alipayForm).is(t, p.Later)
 		s.once(t, 1)
 		if !s.heard(idempotency.ErrUnreadable) {
 			t.Errorf("the hook got %v, want %v", s.told, idempotency.ErrUnreadable)

@@ -44,7 +44,7 @@ func proven(by, text string) error {
 // its answer.
 func receive(p callback.Preset, verify callback.Verify, body string, header http.Header) {
 	rdb := redistest.Embedded() // stands for your go-redis client
-	guard, err := idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{Retention: p.Keep, Budget: 5 * time.Second})
+	guard, err := idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{Retention: p.Retention, Budget: 5 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func ExamplePreset() {
 		callback.Stripe(), second, callback.Alipay(), callback.WeChatPay(), callback.PayPal(),
 		callback.Adyen(), callback.Square(), callback.GitHub(), callback.StandardWebhooks("billing"),
 	} {
-		fmt.Println(p.Name, p.Done.Status, p.Later.Status, p.Deadline, p.Keep)
+		fmt.Println(p.Name, p.Done.Status, p.Later.Status, p.Deadline, p.Retention)
 	}
 	// Output:
 	// stripe 200 503 8s 96h0m0s

@@ -29,9 +29,9 @@ func TestConstructorFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = callback.New(callback.Preset{Deadline: 15, Keep: 60}, nil, nil, nil, &callback.Options{MaxBody: -1, Serialize: locker.As("me")})
+		_, err = callback.New(callback.Preset{Deadline: 15, Retention: 60}, nil, nil, nil, &callback.Options{MaxBody: -1, Serialize: locker.As("me")})
 		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline is 15ns",
-			"Preset.Keep is 60ns", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
+			"Preset.Retention is 60ns", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got the error %v, want %q in it", err, want)
 			}
@@ -58,7 +58,7 @@ func TestRetentionIsEnough(t *testing.T) {
 	for name, p := range providers() {
 		for short, fine := range map[time.Duration]bool{0: true, time.Second: false} {
 			g, err := idempotency.New(storetest.At(t, rdb, prefix), "exact", idempotency.Retry{}, &idempotency.Options{
-				Retention: p.preset.Keep - short, DoubtRetention: month,
+				Retention: p.preset.Retention - short, DoubtRetention: month,
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -43,9 +43,9 @@ type Preset struct {
 	// Deadline is the time after which Later is sent although Verify or the handler has
 	// not returned: a millisecond or more. It must be shorter than the provider waits.
 	Deadline time.Duration
-	// Keep is how long an event must be remembered: a millisecond or more. It must be
+	// Retention is how long an event must be remembered: a millisecond or more. It must be
 	// longer than the provider goes on sending the event.
-	Keep time.Duration
+	Retention time.Duration
 }
 
 func (p *Preset) check() error {
@@ -75,8 +75,8 @@ func (p *Preset) check() error {
 	if p.Deadline < time.Millisecond {
 		fault("Deadline is %v: use a duration from a millisecond on, shorter than the provider waits", p.Deadline)
 	}
-	if p.Keep < time.Millisecond {
-		fault("Keep is %v: use a duration from a millisecond on, longer than the provider sends again", p.Keep)
+	if p.Retention < time.Millisecond {
+		fault("Retention is %v: use a duration from a millisecond on, longer than the provider sends again", p.Retention)
 	}
 	return errors.Join(faults...)
 }

@@ -147,8 +147,8 @@ func TestPresets(t *testing.T) {
 					t.Errorf("another: got %+v, want %+v", got, p.done)
 				}
 				s.once(t, 2)
-				if p.preset.Keep != p.keep {
-					t.Errorf("it is kept for %v, want %v", p.preset.Keep, p.keep)
+				if p.preset.Retention != p.keep {
+					t.Errorf("it is kept for %v, want %v", p.preset.Retention, p.keep)
 				}
 			})
 		}

@@ -21,7 +21,7 @@ func plain(name string, items func(d *Delivery, payload []byte) ([]Item, error))
 	return Preset{
 		Name: name, Items: items,
 		Done: empty(200), Refused: empty(400), Later: empty(503),
-		Deadline: 8 * time.Second, Keep: 4 * day,
+		Deadline: 8 * time.Second, Retention: 4 * day,
 	}
 }
 
@@ -50,7 +50,7 @@ func PayPal() Preset {
 // Square waits for 10 seconds, and sends again until a 2xx. Its current pages say for up
 // to 24 hours (https://developer.squareup.com/docs/webhooks/troubleshooting). Earlier
 // pages said for up to 72 hours, with a schedule of 78 times
-// (https://developer.squareup.com/docs/webhooks-api/delivery-sla). Keep is longer than
+// (https://developer.squareup.com/docs/webhooks-api/delivery-sla). Retention is longer than
 // either.
 func Square() Preset {
 	return plain("square", byID("/event_id", "/type", "/data/id"))
@@ -160,7 +160,7 @@ func WeChatPay() Preset {
 		Done:         empty(204),
 		Refused:      fail(400, "the notification is refused"),
 		Later:        fail(503, "send it again later"),
-		Deadline:     4 * time.Second, Keep: 2 * day,
+		Deadline:     4 * time.Second, Retention: 2 * day,
 	}
 }
 
@@ -209,7 +209,7 @@ func Alipay() Preset {
 			return []Item{item}, p.err
 		},
 		Done: text(200, "success"), Refused: text(400, "fail"), Later: text(503, "fail"),
-		Deadline: 8 * time.Second, Keep: 2 * day,
+		Deadline: 8 * time.Second, Retention: 2 * day,
 	}
 }
 

@@ -57,7 +57,7 @@ func playSchedule(t *testing.T, p provider, pauses []time.Duration, rng *rand.Ra
 		_ = rdb.Close()
 		m.Close()
 	}()
-	guard, err := idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{Retention: p.preset.Keep, DoubtRetention: 2 * p.preset.Keep})
+	guard, err := idempotency.New(rdb, "callbacks", idempotency.Retry{}, &idempotency.Options{Retention: p.preset.Retention, DoubtRetention: 2 * p.preset.Retention})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// month is the longest Keep of a preset.
+// month is the longest Retention of a preset.
 const month = 31 * 24 * time.Hour
 
 func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts idempotency.Options) *idempotency.Guard {

@@ -106,18 +106,19 @@ func TestNoLeaveWithoutPermitsToGiveBack(t *testing.T) {
 	}
 }
 
-// The chosen limiter gets back everything that the request cost.
-func TestCountRefundsTheChosenLimiter(t *testing.T) {
+// The policies of a plan get back everything that the request cost.
+func TestCountRefundsThePlan(t *testing.T) {
 	t.Parallel()
 	free := hourly(t, 10)
-	paid, err := free.With(limit.FixedWindow{Name: "paid", Limit: 100, Window: time.Hour})
+	plan := limit.FixedWindow{Name: "paid", Limit: 100, Window: time.Hour}
+	paid, err := free.With(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := gate.RateLimit(free, everyone, &gate.RateLimitOptions{
-		Count:  gate.OnlyFailures,
-		Choose: func(gate.Request) (*limit.Limiter, error) { return paid, nil },
-		Cost:   func(gate.Request) (int64, error) { return 7, nil },
+		Count:    gate.OnlyFailures,
+		Policies: func(gate.Request) ([]limit.Policy, error) { return []limit.Policy{plan}, nil },
+		Cost:     func(gate.Request) (int64, error) { return 7, nil },
 	})
 	p := g.Enter(&request{})
 	if got := used(t, paid); got != 7 {

@@ -61,16 +61,13 @@ func ExampleRateLimit() {
 // Expensive requests take more permits, and plans have policies of their own.
 func ExampleRateLimit_costAndPlan() {
 	free := newLimiter("export", limit.FixedWindow{Name: "free", Limit: 10, Window: time.Hour})
-	gold, err := free.With(limit.FixedWindow{Name: "gold", Limit: 100, Window: time.Hour})
-	if err != nil {
-		log.Fatal(err)
-	}
+	gold := []limit.Policy{limit.FixedWindow{Name: "gold", Limit: 100, Window: time.Hour}}
 	g := gate.RateLimit(free, gate.ByHeader("X-Api-Key"), &gate.RateLimitOptions{
-		Choose: func(r gate.Request) (*limit.Limiter, error) {
+		Policies: func(r gate.Request) ([]limit.Policy, error) {
 			if strings.HasPrefix(r.Header("X-Api-Key")[0], "gold-") {
 				return gold, nil
 			}
-			return free, nil
+			return nil, nil // those of the limiter
 		},
 		Cost: func(r gate.Request) (int64, error) {
 			if r.Path() == "/export" {

@@ -108,6 +108,7 @@ type Field struct {
 // A Key must not return an empty string without an error: the answer would be a 500. A
 // key of more than 1 KiB is refused with a 400.
 //
-// The keys of this package tag what they return with their kind, so that no value of one
-// kind can pass for a value of another kind. [Tag] does this for a Key of your own.
+// The keys of this package tag what they return: with their kind, or ByValue with its
+// name. So no value of one key can pass for a value of another. A Key of your own can
+// return the same text, so put it into [Tag].
 type Key func(Request) (string, error)

@@ -87,7 +87,7 @@ func TestAHintOfAGateThatDecidesTwice(t *testing.T) { //nolint:paralleltest // i
 // TestWhatCountsOnceIsNotHintedAt: a gate beside itself that counts a request once, and a gate that counts a request
 // that a handler makes with the context of another. A member of limits is a gate like any other.
 func TestWhatCountsOnceIsNotHintedAt(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
-	limits := func(opts *gate.RateLimitOptions) gate.Gate {
+	limits := func(opts *gate.RateLimitOptions) gate.RateLimitGate {
 		return gate.RateLimit(hourly(t, 1e6), gate.Everyone, opts)
 	}
 	get := func(h http.Handler, ctx context.Context, path string) {

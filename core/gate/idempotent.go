@@ -50,12 +50,13 @@ import (
 // # What is stored
 //
 //   - An answer is stored unless its status says that nothing was done, or that the
-//     outcome is unknown; see Keep of [IdempotentOptions].
+//     outcome is unknown; see Replay of [IdempotentOptions].
 //   - An answer that is too long, was flushed or was taken over is not stored, but the
 //     request was done. Later ones get a 409 that says so, and never run.
 //   - After a panic, or an answer of 500 and above, the guard's policy decides.
 //   - A refusal by a gate further in ([Reply.Refused]) means that nothing was done. A
-//     handler that has done nothing for now calls Claim.Abandon.
+//     handler that has done nothing for now concludes its claim with
+//     [idempotency.NothingDone].
 //   - Set-Cookie, Authorization, WWW-Authenticate and Proxy-Authenticate are never
 //     stored.
 //   - If Redis is down when the handler finishes, the response is still sent, and
@@ -170,8 +171,7 @@ func (g *idempotent) Enter(r Request) Pass {
 		return g.replay(r, run.Result)
 	}
 	claim := run.Claim
-	claim.Detach()
-	ctx, ending := watch(claim.Context())
+	ctx, ending := watch(claim.Detached())
 	return Pass{Context: ctx, Capture: g.opts.MaxResponse, Leave: g.leaving(ending, r, claim)}
 }
 
@@ -258,7 +258,7 @@ func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim
 	}
 	return func(reply *Reply) {
 		outcome, known := idempotency.Unknown(), false
-		defer func() { // also if Keep panics
+		defer func() { // also if Replay panics
 			err := claim.Conclude(context.Background(), outcome)
 			_, retries := g.guard.Policy().(idempotency.Retry)
 			if err == nil && !known && !retries {
@@ -278,7 +278,7 @@ func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim
 // outcome is what an answer says about the work that was done.
 func (g *idempotent) outcome(reply *Reply) (o idempotency.Outcome, known bool) {
 	stands := concludes(reply)
-	if g.opts.Keep != nil && reply != nil && reply.Status >= 200 && !reply.Refused {
+	if g.opts.Replay != nil && reply != nil && reply.Status >= 200 && !reply.Refused {
 		stands = g.kept(reply)
 	}
 	switch stands {
@@ -297,7 +297,7 @@ func (g *idempotent) outcome(reply *Reply) (o idempotency.Outcome, known bool) {
 
 func (g *idempotent) kept(reply *Reply) conclusion {
 	switch {
-	case g.opts.Keep(reply):
+	case g.opts.Replay(reply):
 		return doneStored
 	case reply.Status < 400:
 		return doneUnstored

@@ -28,9 +28,9 @@ func TestIdempotentRefusedInside(t *testing.T) {
 		"a panic":             {func(gate.Reply) *gate.Reply { return nil }, idempotency.Doubtful},
 	} {
 		guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
-		options := &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
+		options := &gate.IdempotentOptions{Replay: func(r *gate.Reply) bool {
 			if r.Refused {
-				t.Error("Keep was asked about a refusal, want it asked about other answers only")
+				t.Error("Replay was asked about a refusal, want it asked about other answers only")
 			}
 			return r.Status < 500
 		}}

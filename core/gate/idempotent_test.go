@@ -184,11 +184,11 @@ func TestIdempotentUnreadable(t *testing.T) {
 	}
 }
 
-// If Keep panics, the claim is left behind and the outcome is unknown.
-func TestIdempotentKeepPanics(t *testing.T) {
+// If Replay panics, the claim is left behind and the outcome is unknown.
+func TestIdempotentReplayPanics(t *testing.T) {
 	t.Parallel()
 	guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
-	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Keep: func(*gate.Reply) bool { panic("mine") }})
+	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Replay: func(*gate.Reply) bool { panic("mine") }})
 	p := g.Enter(posting("k", ""))
 	panics(t, func() { p.Leave(booked("tea")) })
 	if r, err := guard.Inspect(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
@@ -196,12 +196,12 @@ func TestIdempotentKeepPanics(t *testing.T) {
 	}
 }
 
-// Keep is not asked about a connection that was taken over, because there is no answer.
+// Replay is not asked about a connection that was taken over, because there is no answer.
 func TestIdempotentTakenOver(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{})
-	p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
-		t.Errorf("Keep was asked about %+v, want it not asked", r)
+	p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Replay: func(r *gate.Reply) bool {
+		t.Errorf("Replay was asked about %+v, want it not asked", r)
 		return false
 	}}).Enter(posting("k", ""))
 	p.Leave(&gate.Reply{Partial: true})
@@ -215,7 +215,7 @@ func TestIdempotentTakenOver(t *testing.T) {
 func TestIdempotentGivenUp(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, body string) *gate.Reply { return &gate.Reply{Status: status, Body: []byte(body)} }
-	keep := &gate.IdempotentOptions{Keep: func(*gate.Reply) bool { return true }}
+	keep := &gate.IdempotentOptions{Replay: func(*gate.Reply) bool { return true }}
 	for name, c := range map[string]struct {
 		answer *gate.Reply
 		opts   *gate.IdempotentOptions

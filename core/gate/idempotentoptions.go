@@ -43,14 +43,14 @@ type IdempotentOptions struct {
 	MaxResponse int64
 	// Headers are stored with a response, in addition to those that [StoredReply] names.
 	Headers []string
-	// Keep reports whether an answer is stored and sent to later requests. With nil every
+	// Replay reports whether an answer is stored and sent to later requests. With nil every
 	// answer from 200 to 499 is, except 401, 403, 408, 425 and 429. If an answer is not
 	// kept, its status decides:
 	//
 	//   - 200 to 399: the request was done, and later ones get a 409 that says so.
 	//   - 400 to 499: nothing was done, and the next request runs.
 	//   - Anything else: the outcome is unknown, and the guard's [idempotency.Policy] decides.
-	Keep func(*Reply) bool
+	Replay func(*Reply) bool
 
 	// Render makes the answer to a request that may not run, as Render of
 	// [RateLimitOptions] does.

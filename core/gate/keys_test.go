@@ -190,8 +190,16 @@ func TestKeysPanicAtWiring(t *testing.T) {
 		"ByValue of a sign":         func() { gate.ByValue("user=", "user") },
 		"ByValue of a colon":        func() { gate.ByValue("key:user", "user") },
 		"ByValue of a letter":       func() { gate.ByValue("\u00fc", "user") },
-		"ByValue of an address":     func() { gate.ByValue("ip", "user") },
-		"ByValue of a header":       func() { gate.ByValue("header", "user") },
+		"ByValue of form":           func() { gate.ByValue("form", "user") },
+		"ByValue of header":         func() { gate.ByValue("header", "user") },
+		"ByValue of ip":             func() { gate.ByValue("ip", "user") },
+		"ByValue of join":           func() { gate.ByValue("join", "user") },
+		"ByValue of json":           func() { gate.ByValue("json", "user") },
+		"ByValue of key":            func() { gate.ByValue("key", "user") },
+		"ByValue of param":          func() { gate.ByValue("param", "user") },
+		"ByValue of path":           func() { gate.ByValue("path", "user") },
+		"ByValue of query":          func() { gate.ByValue("query", "user") },
+		"ByValue of route":          func() { gate.ByValue("route", "user") },
 		"ByIP of an invalid prefix": func() { gate.ByIP(&gate.IPOptions{TrustedProxies: make([]netip.Prefix, 1)}) },
 		"ByIP of half a mapped one": func() {
 			gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0.0.0.0/90")}})

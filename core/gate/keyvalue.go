@@ -15,18 +15,19 @@ import (
 // wrong key refuses every request. With any other type the answer is a 500, and the hook
 // is told ([ErrWiring]).
 //
-// Subjects begin with name: ByValue("tenant", tenantKey{}) makes tenant=acme. With another
-// name all state of a limit, a guard or a stock begins from zero.
+// Subjects begin with name: ByValue("tenant", tenantKey{}) makes tenant=acme. Two keys with
+// one name make the same subjects, so give each meaning a name of its own. If you change
+// the name, all state of a limit, a guard or a stock begins from zero.
 //
-// ByValue panics on a key that is nil or that Go cannot compare, and on a name that is not
-// of a-z, 0-9, - and _, or with which the subjects of another key begin,
-// such as ip and header.
+// The name has letters a-z, digits, dashes and underscores. It is none of form, header, ip,
+// join, json, key, param, path, query and route: other keys begin their subjects with
+// these. ByValue panics on any other name, on a nil key and on a key that Go cannot compare.
 func ByValue(name string, key any) Key {
 	if !isValueName(name) {
-		panic(fmt.Sprintf("gate.ByValue: the name %q is not one of a-z, 0-9, - and _; subjects begin with it, such as tenant=acme", name))
+		panic(fmt.Sprintf("gate.ByValue: the name %q is empty or has a character other than a-z, 0-9, - and _; choose one such as tenant, which makes subjects such as tenant=acme", name))
 	}
 	if isKind(name) {
-		panic("gate.ByValue: the subjects of another key begin with the name " + strconv.Quote(name) + "; choose another one")
+		panic("gate.ByValue: the name " + strconv.Quote(name) + " is reserved, because the subjects of another key begin with it; choose another one")
 	}
 	if key == nil || !reflect.ValueOf(key).Comparable() {
 		panic("gate.ByValue: the key is nil or cannot be compared; give the one under which middleware stores the value")
@@ -36,7 +37,7 @@ func ByValue(name string, key any) Key {
 		value := r.Value(key)
 		s, ok := identity(value)
 		if !ok {
-			return "", fmt.Errorf("%w: ByValue: the value is a %T, not a string, a fmt.Stringer or an integer", ErrWiring, value)
+			return "", fmt.Errorf("%w: ByValue(%q): the value is a %T: store a string, a fmt.Stringer or an integer", ErrWiring, name, value)
 		}
 		if s == "" {
 			return "", missing(401, "The request is not authenticated")

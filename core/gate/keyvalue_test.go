@@ -54,7 +54,9 @@ func TestByValue(t *testing.T) {
 		{"bytes", "user", []byte("bob"), faulty},
 	} {
 		key := gate.ByValue("user", c.key)
-		if got := ask(t, key, &request{values: map[any]any{c.key: c.value}}); got != c.want {
+		values := map[any]any{"user": "eve", userKey(0): "eve", userKey(1): "eve", tenantKey(0): "eve", structKey{}: "eve", pointer: "eve"}
+		values[c.key] = c.value
+		if got := ask(t, key, &request{values: values}); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}

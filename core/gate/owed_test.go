@@ -133,7 +133,7 @@ func TestRateLimitsTellWhatWasGivenUp(t *testing.T) {
 		st := storetest.Direct(t, unsettling{redistest.BubbleClient(t, bubbled(t))}, "neap")
 		var wide, narrow hook
 		var paths []string
-		limited := func(name string, most int64, told *hook) (*limit.Limiter, gate.Gate) {
+		limited := func(name string, most int64, told *hook) (*limit.Limiter, gate.RateLimitGate) {
 			l, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 			if err != nil {
 				t.Fatal(err)

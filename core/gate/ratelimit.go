@@ -17,13 +17,10 @@ type RateLimitOptions struct {
 	// cost below 0, or above what the limiter can ever grant, is refused with a 400,
 	// because waiting would not help. An error is answered like that of a Key.
 	Cost func(Request) (int64, error)
-	// Choose picks another limiter for a request, by its tenant or plan. Make these
-	// limiters once, with limit.Limiter.With. If Choose is nil or returns nil, the gate's
-	// own limiter is used. An error is answered like that of a Key.
-	Choose func(Request) (*limit.Limiter, error)
 	// Policies returns the policies of a request, with the numbers of its plan: from a
-	// database, or from a claim of a token. They replace the limiter's own policies, as
-	// limit.Limiter.With says. If Policies returns none, the limiter's own policies stay.
+	// constant, a database, or a claim of a token. They may change while the process
+	// runs. They replace the limiter's own policies, as limit.Limiter.With says. If
+	// Policies returns none, the limiter's own policies stay.
 	//
 	// You need not make a limiter for each plan: the gate prepares equal policies once.
 	// It keeps the last 16,384 that differ.
@@ -113,9 +110,9 @@ type RateLimitOptions struct {
 	// OnError is told of errors, which are for operators: they may name keys. With nil
 	// they are dropped. OnError is told of
 	//
-	//   - each request that is answered with a 500 or 503: a function such as Key, Cost,
-	//     Choose or Policies returned an error that is not a refusal, or the wiring is
-	//     wrong ([ErrWiring]), or Redis did not answer in time,
+	//   - each request that is answered with a 500 or 503: a function such as Key, Cost or
+	//     Policies returned an error that is not a refusal, or the wiring is wrong
+	//     ([ErrWiring]), or Redis did not answer in time,
 	//   - each decision that was made without Redis, once for each request,
 	//   - a settlement or a refund by the gate that was given up: after five minutes or
 	//     more in the background, or at once if 100,000 others are there. The error is a
@@ -150,13 +147,12 @@ type RateLimitOptions struct {
 // RateLimit panics at wiring on
 //
 //   - a nil or zero limiter, a nil key, an unknown Headers and a negative Wait,
-//   - Choose together with Policies,
 //   - Count together with Settle, or with a limiter that is limit.Prepaid,
 //   - Settle with a limiter that cannot be settled,
 //   - a limiter with a limit.WithLease, if neither Settle nor InContext is set.
 //
 // Nil options are the defaults; options are copied.
-func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
+func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) RateLimitGate {
 	if limiter == nil {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
 	}
@@ -168,9 +164,6 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	}
 	if g.opts.Headers >= headersEnd {
 		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Headers is %d; use one of the constants", g.opts.Headers))
-	}
-	if g.opts.Choose != nil && g.opts.Policies != nil {
-		panic("gate.RateLimit: RateLimitOptions has Choose and Policies: leave out one of them")
 	}
 	if g.opts.Wait < 0 {
 		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Wait is %v: use a positive duration, or 0 for no wait", g.opts.Wait))
@@ -202,6 +195,13 @@ func (g *rateLimit) check(limiter *limit.Limiter) error {
 	return nil
 }
 
+// RateLimitGate is a gate that [RateLimit] made. [RateLimits] makes one gate of several.
+type RateLimitGate interface {
+	Gate
+
+	rateLimit() *rateLimit
+}
+
 type rateLimit struct {
 	limiter *limit.Limiter
 	key     Key
@@ -211,6 +211,8 @@ type rateLimit struct {
 	unsettled unsettled // for a gate with Settle and Wait
 	twice     twice
 }
+
+func (g *rateLimit) rateLimit() *rateLimit { return g }
 
 func (g *rateLimit) Enter(r Request) Pass {
 	if g.skips(r) {
@@ -310,20 +312,8 @@ func (g *rateLimit) take(r Request, ask limit.Ask) (limit.Decision, error) {
 // there.
 func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err error) {
 	limiter, cost = g.limiter, 1
-	if g.opts.Choose != nil {
-		chosen, err := g.opts.Choose(r)
-		if err != nil {
-			return nil, 0, err
-		}
-		if chosen != nil {
-			if err := g.check(chosen); err != nil {
-				return nil, 0, err
-			}
-			limiter = chosen
-		}
-	}
 	if g.opts.Policies != nil {
-		if limiter, err = g.planned(r, limiter); err != nil {
+		if limiter, err = g.planned(r); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -336,12 +326,12 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 }
 
 // planned returns the limiter with the policies of the request's plan.
-func (g *rateLimit) planned(r Request, limiter *limit.Limiter) (*limit.Limiter, error) {
+func (g *rateLimit) planned(r Request) (*limit.Limiter, error) {
 	policies, err := g.opts.Policies(r)
 	if err != nil || len(policies) == 0 {
-		return limiter, err
+		return g.limiter, err
 	}
-	with, err := limiter.With(policies...)
+	with, err := g.limiter.With(policies...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: RateLimitOptions.Policies: %w", ErrWiring, err)
 	}

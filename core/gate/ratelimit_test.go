@@ -102,8 +102,8 @@ func TestRateLimitAnswers(t *testing.T) {
 	cost := func(n int64, err error) *gate.RateLimitOptions {
 		return &gate.RateLimitOptions{Cost: func(gate.Request) (int64, error) { return n, err }}
 	}
-	choose := func(l *limit.Limiter, err error) *gate.RateLimitOptions {
-		return &gate.RateLimitOptions{Choose: func(gate.Request) (*limit.Limiter, error) { return l, err }}
+	plan := func(err error) *gate.RateLimitOptions {
+		return &gate.RateLimitOptions{Policies: func(gate.Request) ([]limit.Policy, error) { return nil, err }}
 	}
 	ok := with("X-Api-Key", "k")
 	three := hourly(t, 3)
@@ -143,9 +143,9 @@ func TestRateLimitAnswers(t *testing.T) {
 		{"a cost of too large a body", three, key, cost(1, errors.Join(boom, gate.ErrBodyTooLarge)), ok, 413, "The body of the request is too large", nil},
 		{"a cost of a broken body", three, key, cost(1, gate.ErrBodyBroken), ok, 400, "The body of the request could not be read", nil},
 		{"a cost that fails", three, key, cost(1, boom), ok, 500, "Internal Server Error", boom},
-		{"an unknown plan", three, key, choose(nil, gate.Refuse(402, "Pay first")), ok, 402, "Pay first", nil},
-		{"a choice that fails", three, key, choose(nil, boom), ok, 500, "Internal Server Error", boom},
-		{"no choice", three, key, choose(nil, nil), ok, 200, "", nil},
+		{"an unknown plan", three, key, plan(gate.Refuse(402, "Pay first")), ok, 402, "Pay first", nil},
+		{"a plan that fails", three, key, plan(boom), ok, 500, "Internal Server Error", boom},
+		{"no plan", three, key, plan(nil), ok, 200, "", nil},
 		{"Redis is down", dead(t), key, nil, ok, 503, "Service Unavailable", script.ErrConfiguration},
 		{"the client went away", dead(t), key, nil, &request{ctx: gone, header: ok.header}, 503, "Service Unavailable", nil},
 		{"the deadline passed", dead(t), key, nil, &request{ctx: late, header: ok.header}, 503, "Service Unavailable", context.DeadlineExceeded},
@@ -246,17 +246,13 @@ func TestRateLimitSkip(t *testing.T) {
 	}
 }
 
-func TestRateLimitCostAndChoose(t *testing.T) {
+func TestRateLimitCostAndPolicies(t *testing.T) {
 	t.Parallel()
 	plain := hourly(t, 2)
-	gold, err := plain.With(limit.FixedWindow{Name: "gold", Limit: 10, Window: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := gate.RateLimit(plain, everyone, &gate.RateLimitOptions{
-		Choose: func(r gate.Request) (*limit.Limiter, error) {
+		Policies: func(r gate.Request) ([]limit.Policy, error) {
 			if r.Value("plan") == "gold" {
-				return gold, nil
+				return []limit.Policy{limit.FixedWindow{Name: "gold", Limit: 10, Window: time.Hour}}, nil
 			}
 			return nil, nil
 		},
@@ -283,10 +279,8 @@ func TestRateLimitCostAndChoose(t *testing.T) {
 	if got := single(t, p.Reply.Header, "Ratelimit-Policy"); got != `"gold";q=10;w=3600` {
 		t.Errorf("got the policy %s, want \"gold\";q=10;w=3600", got)
 	}
-	for name, l := range map[string]*limit.Limiter{"the gate's": plain, "the chosen": gold} {
-		if got := l.Stats(); got.Allowed != 4 || got.Denied != 4 {
-			t.Errorf("the Stats of %s limiter count %d allowed and %d denied, want all 4 and 4", name, got.Allowed, got.Denied)
-		}
+	if got := plain.Stats(); got.Allowed != 4 || got.Denied != 4 {
+		t.Errorf("the Stats of the gate's limiter: got %d allowed and %d denied, want all 4 and 4", got.Allowed, got.Denied)
 	}
 }
 
@@ -334,12 +328,6 @@ func TestRateLimitPanics(t *testing.T) {
 		"no limiter":      func() { gate.RateLimit(nil, everyone, nil) },
 		"no key":          func() { gate.RateLimit(l, nil, nil) },
 		"unknown headers": func() { gate.RateLimit(l, everyone, opts) },
-		"two choices": func() {
-			gate.RateLimit(l, everyone, &gate.RateLimitOptions{
-				Choose:   func(gate.Request) (*limit.Limiter, error) { return l, nil },
-				Policies: func(gate.Request) ([]limit.Policy, error) { return nil, nil },
-			})
-		},
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.RateLimit: ") {
 			t.Errorf("%s: got the panic %v, want one that begins with gate.RateLimit", name, v)
@@ -348,7 +336,6 @@ func TestRateLimitPanics(t *testing.T) {
 	for name, opts := range map[string]*gate.RateLimitOptions{
 		"Skip":     {Skip: func(gate.Request) bool { panic("mine") }},
 		"Cost":     {Cost: func(gate.Request) (int64, error) { panic("mine") }},
-		"Choose":   {Choose: func(gate.Request) (*limit.Limiter, error) { panic("mine") }},
 		"Policies": {Policies: func(gate.Request) ([]limit.Policy, error) { panic("mine") }},
 	} {
 		if v := panics(t, func() { gate.RateLimit(l, everyone, opts).Enter(&request{}) }); v != "mine" {

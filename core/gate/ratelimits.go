@@ -31,22 +31,20 @@ import (
 // give the policies different names. The older fields are those of the limit that binds,
 // and so are all fields of a denial.
 //
-// RateLimits panics at wiring on no gates, on a gate that RateLimit did not make and on a
-// gate with a Wait.
-func RateLimits(limits ...Gate) Gate {
+// RateLimits panics at wiring on no gates, on a nil gate and on a gate with a Wait.
+func RateLimits(limits ...RateLimitGate) Gate {
 	if len(limits) == 0 {
 		panic("gate.RateLimits: limits is empty: give gates that gate.RateLimit made")
 	}
 	all := make(rateLimits, len(limits))
 	for i, g := range limits {
-		one, ok := g.(*rateLimit)
-		if !ok || one == nil {
-			panic(fmt.Sprintf("gate.RateLimits: limits[%d] is a %T: give gates that gate.RateLimit made", i, g))
+		if g == nil {
+			panic(fmt.Sprintf("gate.RateLimits: limits[%d] is nil: give a gate that gate.RateLimit made", i))
 		}
-		if one.opts.Wait > 0 {
+		all[i] = g.rateLimit()
+		if all[i].opts.Wait > 0 {
 			panic(fmt.Sprintf("gate.RateLimits: limits[%d] has RateLimitOptions.Wait: leave it out, since several limits have no common queue", i))
 		}
-		all[i] = one
 	}
 	return all
 }

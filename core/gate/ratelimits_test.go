@@ -92,7 +92,7 @@ func TestHeadersOfRateLimits(t *testing.T) {
 func TestRateLimitsKeepTheirOptions(t *testing.T) {
 	t.Parallel()
 	first, second, third, fourth := hourly(t, 9), hourly(t, 9), hourly(t, 9), hourly(t, 9)
-	of := func(l *limit.Limiter, opts gate.RateLimitOptions) gate.Gate {
+	of := func(l *limit.Limiter, opts gate.RateLimitOptions) gate.RateLimitGate {
 		return gate.RateLimit(l, everyone, &opts)
 	}
 	costs := func(n int64) func(gate.Request) (int64, error) {
@@ -139,7 +139,7 @@ func TestErrorsOfRateLimits(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what   string
-		other  gate.Gate
+		other  gate.RateLimitGate
 		status int
 		told   int
 	}{
@@ -177,9 +177,8 @@ func TestRateLimitsAreCheckedAtWiring(t *testing.T) {
 	t.Parallel()
 	good := gate.RateLimit(hourly(t, 1), everyone, nil)
 	for want, wire := range map[string]func(){
-		"limits is empty: give":                 func() { gate.RateLimits() },
-		"limits[1] is a <nil>: give gates that": func() { gate.RateLimits(good, nil) },
-		"limits[1] is a gate.chain: give":       func() { gate.RateLimits(good, gate.Chain(good)) },
+		"limits is empty: give":         func() { gate.RateLimits() },
+		"limits[1] is nil: give a gate": func() { gate.RateLimits(good, nil) },
 		"limits[0] has RateLimitOptions.Wait: lea": func() {
 			gate.RateLimits(gate.RateLimit(hourly(t, 1), everyone, &gate.RateLimitOptions{Wait: time.Second}))
 		},

@@ -17,7 +17,7 @@ var ErrMissing = errors.New("gate: the request carries no such key")
 var ErrWiring = errors.New("gate: wrong wiring")
 
 // Refuse makes the error with which a [Key], or a function of a gate's options such as
-// Cost or Choose, refuses a request. The answer has this status and this title, and no
+// Cost or Policies, refuses a request. The answer has this status and this title, and no
 // hook is told. The title reaches the client.
 //
 // These functions can return the errors of [Request.Body] as they are: [ErrBodyTooLarge]

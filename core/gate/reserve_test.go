@@ -555,7 +555,8 @@ func TestReservePanics(t *testing.T) {
 	}
 }
 
-// An item has the name that was given to Open, whichever key names it.
+// An item has the name that was given to Open, whichever key names it. Only ByValue keeps
+// its name in front.
 func TestReserveItems(t *testing.T) {
 	t.Parallel()
 	const item = "a=b:c"

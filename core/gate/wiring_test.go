@@ -1,7 +1,6 @@
 package gate_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,8 +15,7 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
-// TestCountWithPrepaid: Count and Prepaid together are refused, at wiring, and with
-// ErrWiring if Choose returns such a limiter.
+// TestCountWithPrepaid: Count and Prepaid together are refused at wiring.
 func TestCountWithPrepaid(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{})
@@ -27,15 +25,9 @@ func TestCountWithPrepaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told error
-	opts := gate.RateLimitOptions{Count: gate.OnlyFailures, OnError: func(_ gate.Request, err error) { told = err }}
+	opts := gate.RateLimitOptions{Count: gate.OnlyFailures}
 	if got := fmt.Sprint(panics(t, func() { gate.RateLimit(prepaid, everyone, &opts) })); !strings.Contains(got, "RateLimitOptions.Count") || !strings.Contains(got, "Prepaid") {
 		t.Errorf("Count with Prepaid: got the panic %q, want one that names both", got)
-	}
-	opts.Choose = func(gate.Request) (*limit.Limiter, error) { return prepaid, nil }
-	pass := gate.RateLimit(hourly(t, 3), everyone, &opts).Enter(&request{})
-	if pass.Reply == nil || pass.Reply.Status != 500 || !errors.Is(told, gate.ErrWiring) {
-		t.Errorf("Count with a Prepaid limiter of Choose: got %+v, and the hook told %v, want 500 and %v", pass.Reply, told, gate.ErrWiring)
 	}
 }
 

@@ -150,7 +150,7 @@ func (g *Guard) finish(ctx context.Context, q *question, r Run, err error) (Run,
 	told := false
 	defer func() { // an observer may end the goroutine, and then no caller gets the grant
 		if !told && r.Claim != nil {
-			background.Go(func() { _ = r.Claim.Abandon(context.Background()) })
+			background.Go(func() { _ = r.Claim.Conclude(context.Background(), NothingDone()) })
 		}
 	}()
 	g.store.NotifyCall(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome}, q.began, err)

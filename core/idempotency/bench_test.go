@@ -30,12 +30,12 @@ func newCourse(b *testing.B) *redistest.Comparison {
 	c := &redistest.Comparison{Admin: srv.Admin(b), Plain: "get"}
 	prefix, result := redistest.Prefix(b), bytes.Repeat([]byte("0123456789abcdef"), 64)
 	g := guard(b, rdb, prefix, nil)
-	sealed := guard(b, rdb, prefix, &idempotency.Options{Keys: []idempotency.Key{newer}})
+	sealed := guard(b, rdb, prefix, &idempotency.Options{EncryptionKeys: []idempotency.EncryptionKey{newer}})
 	one, get := c.Load(b, "return 1"), c.Load(b, "return redis.call('GET', KEYS[1])")
 	plain := prefix + ":plain"
 	overwrite(b, c.Admin, plain, string(result))
 	for key, g := range map[string]*idempotency.Guard{"plain": g, "sealed": sealed} {
-		if err := begin(b, g, key, digest).Complete(b.Context(), result); err != nil {
+		if err := begin(b, g, key, digest).Conclude(b.Context(), idempotency.DoneWith(result)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -58,7 +58,7 @@ func newCourse(b *testing.B) *redistest.Comparison {
 			return err
 		}
 		claim := run.Claim
-		return claim.Complete(ctx, result)
+		return claim.Conclude(ctx, idempotency.DoneWith(result))
 	})
 	c.Add(replay, replay1(g, "plain"))
 	c.Add(openSeal, replay1(sealed, "sealed"))

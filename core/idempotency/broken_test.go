@@ -20,7 +20,7 @@ func TestABrokenRecordIsNoOutage(t *testing.T) {
 			storetest.Spoil(t, srv.Admin(t), prefix, func() []func() error {
 				run, err := g.Begin(t.Context(), "key", "p")
 				if err == nil && completes {
-					err = run.Claim.Complete(t.Context(), []byte("x"))
+					err = run.Claim.Conclude(t.Context(), idempotency.DoneWith([]byte("x")))
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -29,8 +29,8 @@ func TestABrokenRecordIsNoOutage(t *testing.T) {
 					func() error { _, err := g.Begin(t.Context(), "key", "p"); return err },
 					func() error { _, err := g.Inspect(t.Context(), "key"); return err },
 					func() error { return run.Claim.Renew(t.Context()) },
-					func() error { return run.Claim.Complete(t.Context(), []byte("x")) },
-					func() error { return run.Claim.Abandon(t.Context()) },
+					func() error { return run.Claim.Conclude(t.Context(), idempotency.DoneWith([]byte("x"))) },
+					func() error { return run.Claim.Conclude(t.Context(), idempotency.NothingDone()) },
 				}
 			})
 		})

@@ -19,9 +19,7 @@ type Claim struct {
 	question
 	fence   int64
 	attempt int64
-	given   context.Context    // the context of Begin, whose values go with an event about a loss
-	parent  context.Context    // of Context; Detach replaces it
-	release context.CancelFunc // of parent's deadline; nil if it has none
+	parent  context.Context // of Begin; its values go with an event about a loss
 	lease   lease.Lease
 
 	conclusion sync.Once
@@ -30,7 +28,7 @@ type Claim struct {
 }
 
 func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (Run, error) {
-	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, given: ctx, parent: ctx}
+	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, parent: ctx}
 	q.doubt = ask.Doubt{} // the claim takes care of it now
 	if !c.lease.Begin((*holding)(c), &g.terms, asked, g.opts.Lease) {
 		_ = c.Conclude(ctx, Outcome{state: undone})
@@ -88,15 +86,11 @@ func (c *Claim) Context() context.Context {
 	return c.lease.Context()
 }
 
-// Detach lets Context outlive the context that was given to Begin. Context then keeps
-// only the values and the deadline of that context. Call Detach before Context.
-func (c *Claim) Detach() {
+// Detached returns a context as Context does, for work that must not end with its caller:
+// of the context that was given to Begin, it has only the values and the deadline.
+func (c *Claim) Detached() context.Context {
 	misuse.Made(c.made(), errClaim)
-	deadline, ok := c.parent.Deadline()
-	c.parent = context.WithoutCancel(c.parent)
-	if ok {
-		c.parent, c.release = context.WithDeadline(c.parent, deadline)
-	}
+	return c.lease.Detached()
 }
 
 // By reports whether g, or a Guard that shares its records in this process through
@@ -109,7 +103,8 @@ func (c *Claim) By(g *Guard) bool {
 type contextKey struct{}
 
 // FromContext returns the claim that ctx belongs to. ctx is, or descends from, the
-// context that [Guard.Do] or a gate passes to its function, or that of [Claim.Context].
+// context that [Guard.Do] or a gate passes to its function, or that of [Claim.Context] or
+// [Claim.Detached].
 func FromContext(ctx context.Context) (*Claim, bool) {
 	misuse.Context(ctx)
 	c, ok := ctx.Value(contextKey{}).(*Claim)
@@ -129,16 +124,6 @@ func (c *Claim) Renew(ctx context.Context) error {
 	return c.lease.Extend(ctx, c.of.opts.Lease)
 }
 
-// Complete concludes the claim with [DoneWith]: see [Claim.Conclude].
-func (c *Claim) Complete(ctx context.Context, result []byte) error {
-	return c.Conclude(ctx, DoneWith(result))
-}
-
-// Abandon concludes the claim with [NothingDone]: see [Claim.Conclude]. If another caller
-// has found the run to be in doubt in the meantime, it stays in doubt, and the error is
-// nil.
-func (c *Claim) Abandon(ctx context.Context) error { return c.Conclude(ctx, NothingDone()) }
-
 // holding is a Claim seen by its lease.
 type holding Claim
 
@@ -154,7 +139,7 @@ func (h *holding) Lost() {
 	h.of.count.running.Add(-1)
 	h.of.count.lost.Add(1)
 	if h.of.store.Observed() {
-		background.Go(func() { h.of.notify(context.WithoutCancel(h.given), store.Lost) }) // Lost is called under the lease's mutex
+		background.Go(func() { h.of.notify(context.WithoutCancel(h.parent), store.Lost) }) // Lost is called under the lease's mutex
 	}
 }
 

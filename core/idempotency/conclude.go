@@ -14,7 +14,7 @@ import (
 // undone is how a claim ends that no caller was told of.
 const undone state = "undo"
 
-// Conclude says how the run ended, and ends the claim and its Context. Only the first
+// Conclude says how the run ended, and ends the claim and its contexts. Only the first
 // call counts, and every call returns what the first one returns. Conclude ends within
 // the budget and does not end early with ctx: it uses only the values of ctx. It costs
 // one round trip.
@@ -22,7 +22,8 @@ const undone state = "undo"
 // A claim that was lost can still be concluded while no other caller has taken over,
 // because the work was done all the same. Conclude returns
 //
-//   - nil if Redis has noted the conclusion;
+//   - nil if Redis has noted the conclusion. A run that another caller has found to be in
+//     doubt stays in doubt if this one says [NothingDone];
 //   - [ErrLost] if another caller has taken over, if the run was resolved, or if the work
 //     should be in doubt and there is no record left to say so;
 //   - a [*script.Error] if Redis did not confirm the conclusion. neap then repeats it in
@@ -54,9 +55,6 @@ var errEnded error = &script.Error{
 func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 	if c.lost = c.lease.End(ErrConcluded) != nil; !c.lost {
 		c.of.count.running.Add(-1)
-	}
-	if c.release != nil {
-		c.release()
 	}
 	end := c.ending(o)
 	asked := time.Now()

@@ -19,7 +19,7 @@ func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin := srv.Admin(t)
-	g := guard(t, srv.Client(t), srv.Prefix(t), &idempotency.Options{Keys: []idempotency.Key{newer}, Lease: time.Hour}) // nothing is renewed
+	g := guard(t, srv.Client(t), srv.Prefix(t), &idempotency.Options{EncryptionKeys: []idempotency.EncryptionKey{newer}, Lease: time.Hour}) // nothing is renewed
 	if err := g.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +71,10 @@ func TestMemoryOfAResult(t *testing.T) {
 	srv := redistest.NewStandalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	const size, most = 1024, 1024 * 14 / 10
-	for name, keys := range map[string][]idempotency.Key{"plain": nil, "sealed": {newer}} {
+	for name, keys := range map[string][]idempotency.EncryptionKey{"plain": nil, "sealed": {newer}} {
 		for _, key := range []string{"0198c2f5-7d1c-7c7e-9d0a-3f1b2c4d5e6f", strings.Repeat("a long key ", 20)} {
-			g := guard(t, srv.Client(t), prefix, &idempotency.Options{Keys: keys})
-			if err := begin(t, g, name+key, digest).Complete(t.Context(), make([]byte, size)); err != nil {
+			g := guard(t, srv.Client(t), prefix, &idempotency.Options{EncryptionKeys: keys})
+			if err := begin(t, g, name+key, digest).Conclude(t.Context(), idempotency.DoneWith(make([]byte, size))); err != nil {
 				t.Fatal(err)
 			}
 			records, err := admin.Keys(t.Context(), prefix+":*").Result()

@@ -51,7 +51,7 @@ func caller(words []string) {
 				fmt.Println("began")
 				in.Scan()
 				own := rand.Text()
-				if err := run.Claim.Complete(context.Background(), []byte(own)); err != nil {
+				if err := run.Claim.Conclude(context.Background(), idempotency.DoneWith([]byte(own))); err != nil {
 					fmt.Println("error", err)
 				}
 				fmt.Println("ran", own)

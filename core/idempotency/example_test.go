@@ -65,7 +65,7 @@ func ExampleGuard_Begin() {
 		case run.Done:
 			fmt.Println("it was done:", string(run.Result))
 		default:
-			fmt.Println("running it:", run.Claim.Complete(ctx, []byte("booked")))
+			fmt.Println("running it:", run.Claim.Conclude(ctx, idempotency.DoneWith([]byte("booked"))))
 		}
 	}
 	place("tea")
@@ -90,7 +90,7 @@ func ExampleClaim() {
 	first := run.Claim
 	_, err = guard.Begin(ctx, "order-17", "")
 	fmt.Println(errors.Is(err, idempotency.ErrInFlight))
-	fmt.Println(first.Abandon(ctx)) // it has done nothing, so the next caller may run
+	fmt.Println(first.Conclude(ctx, idempotency.NothingDone())) // it has done nothing, so the next caller may run
 
 	run, err = guard.Begin(ctx, "order-17", "")
 	if err != nil {
@@ -144,7 +144,7 @@ func ExampleGuard_Await() {
 		log.Fatal(err)
 	}
 	go func() { // the first request is still at work
-		if err := run.Claim.Complete(ctx, []byte("booked")); err != nil {
+		if err := run.Claim.Conclude(ctx, idempotency.DoneWith([]byte("booked"))); err != nil {
 			log.Print(err)
 		}
 	}()

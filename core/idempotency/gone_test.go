@@ -56,7 +56,7 @@ func TestCanceledCallers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if err := c.Complete(t.Context(), nil); err != nil {
+		if err := c.Conclude(t.Context(), idempotency.DoneWith(nil)); err != nil {
 			t.Error(err)
 		}
 		replayed(t, observer, "awaited", "", "")
@@ -67,7 +67,7 @@ func TestCanceledCallers(t *testing.T) {
 }
 
 // TestCallersCanceledWhileItRuns: the context of the run ends, and the run can still be
-// concluded. If the claim was detached, its context does not end.
+// concluded. Its detached context does not end.
 func TestCallersCanceledWhileItRuns(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -85,10 +85,10 @@ func TestCallersCanceledWhileItRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 				c := run.Claim
+				inner, other := c.Context(), c.Detached()
 				if detached {
-					c.Detach()
+					inner, other = other, inner
 				}
-				inner := c.Context()
 				cancel(why)
 				if detached {
 					if inner.Err() != nil {
@@ -105,12 +105,12 @@ func TestCallersCanceledWhileItRuns(t *testing.T) {
 					t.Errorf("%s: Renew: got %v, and the claim's error %v, want %v and none",
 						key, err, c.Err(), context.Canceled)
 				}
-				if err := c.Complete(ctx, []byte(key)); err != nil {
-					t.Errorf("%s: Complete: got %v, want no error", key, err)
+				if err := c.Conclude(ctx, idempotency.DoneWith([]byte(key))); err != nil {
+					t.Errorf("%s: Conclude: got %v, want no error", key, err)
 				}
 				replayed(t, g, key, "", key)
-				if inner.Err() == nil {
-					t.Errorf("%s: its context has not ended after Complete, want it ended", key)
+				if inner.Err() == nil || other.Err() == nil {
+					t.Errorf("%s: its contexts: got %v and %v after Complete, want both ended", key, inner.Err(), other.Err())
 				}
 			}
 		}
@@ -144,19 +144,19 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 				}
 				if policy == "reject" {
 					refused(t, g, key, "", idempotency.ErrInDoubt)
-				} else if c := begin(t, g, key, ""); c.Attempt() != 2 || c.Abandon(t.Context()) != nil {
-					t.Errorf("%s: got attempt %d, want 2 and no error of Abandon", key, c.Attempt())
+				} else if c := begin(t, g, key, ""); c.Attempt() != 2 || c.Conclude(t.Context(), idempotency.NothingDone()) != nil {
+					t.Errorf("%s: got attempt %d, want 2 and no error of Conclude", key, c.Attempt())
 				}
 			}
 			result, err := g.Do(t.Context(), policy, func(ctx context.Context) ([]byte, error) {
 				c, _ := idempotency.FromContext(ctx)
-				return []byte("for now"), c.Abandon(ctx)
+				return []byte("for now"), c.Conclude(ctx, idempotency.NothingDone())
 			})
 			if string(result) != "for now" || err != nil {
 				t.Errorf("got %q, %v, want \"for now\" and no error", result, err)
 			}
-			if c := begin(t, g, policy, ""); c.Attempt() != 2 || c.Complete(t.Context(), nil) != nil {
-				t.Errorf("what did nothing for now: got attempt %d, want 2 and no error of Complete", c.Attempt())
+			if c := begin(t, g, policy, ""); c.Attempt() != 2 || c.Conclude(t.Context(), idempotency.DoneWith(nil)) != nil {
+				t.Errorf("what did nothing for now: got attempt %d, want 2 and no error of Conclude", c.Attempt())
 			}
 			if s := g.Stats(); s.Running != 0 {
 				t.Errorf("got stats %+v, want none running", s)
@@ -224,7 +224,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 					gone, cancel := context.WithTimeout(ctx, time.Duration(j%7)*100*time.Microsecond)
 					if run, err := drops.Await(gone, key, ""); err == nil {
 						_ = run.Claim.Context()
-						_ = run.Claim.Abandon(gone)
+						_ = run.Claim.Conclude(gone, idempotency.NothingDone())
 					}
 					cancel()
 				default:
@@ -235,7 +235,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 					}
 					c := run.Claim
 					_ = c.Context()
-					if err := c.Complete(ctx, nil); err != nil {
+					if err := c.Conclude(ctx, idempotency.DoneWith(nil)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -254,7 +254,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	for i, c := range dropped {
 		wg.Go(func() {
 			if i%2 == 0 {
-				_ = c.Complete(ctx, nil)
+				_ = c.Conclude(ctx, idempotency.DoneWith(nil))
 			} else {
 				<-c.Context().Done()
 			}

@@ -47,8 +47,8 @@ type shared struct {
 //
 // The name has 1 to 64 letters, digits, dots, dashes and underscores, and sets the keys
 // of this Guard apart from others. Guards with the same name and prefix share their
-// records, in one process or in many. The policy says what to do about work that was
-// begun and not concluded. Nil opts mean the zero Options.
+// records, in one process or in many. The policy is required. It says what to do about
+// work that was begun and not concluded. Nil opts mean the zero Options.
 //
 // New refuses a Ring, and a struct that embeds one. Each client of a Ring chooses a
 // server among those that it can reach, so two clients could run the work behind one key.
@@ -57,7 +57,7 @@ func New(rdb script.Client, name string, policy Policy, opts *Options) (*Guard, 
 	st, unusable := store.Of(rdb)
 	own, err := opts.withDefaults(st)
 	space, fault := st.Space("guard", name)
-	seals, unsealed := newSeals(own.Keys)
+	seals, unsealed := newSeals(own.EncryptionKeys)
 	if ring.Is(st.Client()) {
 		unusable = errRing
 	}
@@ -83,7 +83,7 @@ func New(rdb script.Client, name string, policy Policy, opts *Options) (*Guard, 
 		undo:   undo.Undoer{Total: st.Pending()},
 		late:   undo.Undoer{Room: concluding, Total: st.Pending()},
 	}
-	store.Register(st, s, (*shared).gauge)
+	store.Register(st, s, (*shared).gauge, nil)
 	return &Guard{shared: s, wait: own.Wait}, nil
 }
 
@@ -127,8 +127,8 @@ func (g *Guard) record(key string) (string, error) {
 // result that fn returned then. If another caller is running it, Do waits as Await does.
 //
 // The context of fn ends when the claim is lost. FromContext finds the claim in it, with
-// its fence and attempt. If fn finds that it has nothing to do yet, it calls
-// Claim.Abandon.
+// its fence and attempt. If fn finds that it has nothing to do yet, it concludes the claim
+// with [NothingDone].
 //
 // If fn returns an error or panics, the guard's [Policy] says what happens next. With Retry
 // the work runs again; otherwise it is in doubt. A panic propagates.
@@ -162,7 +162,8 @@ func (g *Guard) Retention() time.Duration {
 	return g.opts.Retention
 }
 
-// Policy returns the policy that was given to New.
+// Policy returns the policy that was given to New. Use a type switch to see which one it
+// is: to compare two policies by == panics if both are a Reconcile.
 func (g *Guard) Policy() Policy {
 	misuse.Made(g.made(), errGuard)
 	return g.policy

@@ -81,18 +81,18 @@ func TestRunsOnceAndReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 		const result = "a result\nof two lines \x00\xff"
-		if err := c.Complete(ctx, []byte(result)); err != nil {
+		if err := c.Conclude(ctx, idempotency.DoneWith([]byte(result))); err != nil {
 			t.Fatal(err)
 		}
 		if !errors.Is(c.Err(), idempotency.ErrConcluded) || !errors.Is(context.Cause(c.Context()), idempotency.ErrConcluded) {
-			t.Fatalf("after Complete: got %v, and the context's cause %v, want %v of both",
+			t.Fatalf("after Conclude: got %v, and the context's cause %v, want %v of both",
 				c.Err(), context.Cause(c.Context()), idempotency.ErrConcluded)
 		}
 		replayed(t, other, "key", "print", result)
 		replayed(t, g, "key", "print", result)
 		refused(t, g, "key", "another", idempotency.ErrMismatch)
 		refused(t, g, "key", "", idempotency.ErrMismatch)
-		if c := begin(t, g, "another key", "print"); c.Abandon(ctx) != nil {
+		if c := begin(t, g, "another key", "print"); c.Conclude(ctx, idempotency.NothingDone()) != nil {
 			t.Fatal("Abandon failed, want no error")
 		}
 		if c := begin(t, g, "another key", "print"); c.Attempt() != 2 || c.Conclude(ctx, idempotency.DoneWithout()) != nil {
@@ -185,8 +185,8 @@ func TestPolicies(t *testing.T) {
 		replayed(t, reconcile, "reconcile", "", "booked")
 		unknown(reconcile, "reconcile 2")
 		answer = idempotency.NothingDone()
-		if c := begin(t, reconcile, "reconcile 2", ""); c.Attempt() != 2 || c.Complete(ctx, nil) != nil {
-			t.Errorf("got attempt %d, want 2 and no error of Complete", c.Attempt())
+		if c := begin(t, reconcile, "reconcile 2", ""); c.Attempt() != 2 || c.Conclude(ctx, idempotency.DoneWith(nil)) != nil {
+			t.Errorf("got attempt %d, want 2 and no error of Conclude", c.Attempt())
 		}
 		replayed(t, reconcile, "reconcile 2", "", "")
 	})
@@ -216,7 +216,7 @@ func TestOperators(t *testing.T) {
 		if err := g.Resolve(ctx, "key", idempotency.Unknown()); !errors.Is(err, idempotency.ErrUnresolved) {
 			t.Fatalf("Resolve without an outcome: got %v, want %v", err, idempotency.ErrUnresolved)
 		}
-		if err := c.Complete(ctx, []byte("12345")); err != nil {
+		if err := c.Conclude(ctx, idempotency.DoneWith([]byte("12345"))); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := g.Inspect(ctx, "key"); err != nil || r.State != idempotency.Done || r.Size != 6 || r.Lease != 0 {
@@ -236,7 +236,7 @@ func TestBeginAny(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		ctx, g := t.Context(), guard(t, rdb, prefix, nil)
-		if err := begin(t, g, "key", "a").Abandon(ctx); err != nil {
+		if err := begin(t, g, "key", "a").Conclude(ctx, idempotency.NothingDone()); err != nil {
 			t.Fatal(err)
 		}
 		run, err := g.BeginAny(ctx, "key", "b")
@@ -246,7 +246,7 @@ func TestBeginAny(t *testing.T) {
 		if _, err := g.BeginAny(ctx, "key", "c"); !errors.Is(err, idempotency.ErrInFlight) {
 			t.Errorf("of work that runs: got %v, want %v", err, idempotency.ErrInFlight)
 		}
-		if err := run.Claim.Complete(ctx, []byte("result")); err != nil {
+		if err := run.Claim.Conclude(ctx, idempotency.DoneWith([]byte("result"))); err != nil {
 			t.Fatal(err)
 		}
 		run, err = g.BeginAny(ctx, "key", "c")

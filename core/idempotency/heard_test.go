@@ -53,7 +53,7 @@ func TestForgetWakesWaiters(t *testing.T) {
 				run, err := g.Await(t.Context(), "key", "")
 				if run.Claim != nil {
 					run.Result = []byte("again")
-					err = run.Claim.Complete(t.Context(), run.Result)
+					err = run.Claim.Conclude(t.Context(), idempotency.DoneWith(run.Result))
 				}
 				if err != nil || string(run.Result) != "again" {
 					t.Errorf("got %q, %v, want the second run's result", run.Result, err)
@@ -68,7 +68,7 @@ func TestForgetWakesWaiters(t *testing.T) {
 		if s := g.Stats(); s.Begun != 2 || s.Replayed != 4 {
 			t.Errorf("got stats %+v, want 2 begun and 4 replayed", s)
 		}
-		if err := c.Abandon(t.Context()); err == nil {
+		if err := c.Conclude(t.Context(), idempotency.NothingDone()); err == nil {
 			t.Error("Abandon of a claim that was forgotten: got no error, want one")
 		}
 	})
@@ -88,7 +88,7 @@ func TestAnUnconfirmedEndWakesWaiters(t *testing.T) {
 		}
 		synctest.Wait()
 		rdb.now.Store(true)
-		if err := c.Complete(t.Context(), []byte("result")); err == nil {
+		if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err == nil {
 			t.Error("Complete without a reply: got no error, want one")
 		}
 		heard(t, &all)
@@ -159,7 +159,7 @@ func TestALateWaiterLeavesTheOthersWaiting(t *testing.T) {
 		var late, others sync.WaitGroup
 		awaits(ctx, t, &late, g, "key", "", context.Canceled)
 		synctest.Wait()
-		if err := c.Abandon(t.Context()); err != nil {
+		if err := c.Conclude(t.Context(), idempotency.NothingDone()); err != nil {
 			t.Fatal(err)
 		}
 		c = begin(t, g, "key", "")
@@ -167,7 +167,7 @@ func TestALateWaiterLeavesTheOthersWaiting(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		late.Wait()
-		if err := c.Complete(t.Context(), []byte("result")); err != nil {
+		if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err != nil {
 			t.Fatal(err)
 		}
 		heard(t, &others)

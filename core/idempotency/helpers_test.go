@@ -55,7 +55,7 @@ func isFree(t testing.TB, g *idempotency.Guard, key string) {
 		if _, err := g.Forget(t.Context(), key); err != nil {
 			t.Error(err)
 		}
-		_ = c.Abandon(t.Context())
+		_ = c.Conclude(t.Context(), idempotency.NothingDone())
 		return true
 	})
 }

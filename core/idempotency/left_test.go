@@ -32,7 +32,7 @@ func TestKeysAreForgotten(t *testing.T) {
 					t.Errorf("Await: got %v, want no error, %v or %v", err, ErrInFlight, context.Canceled)
 				}
 				if run.Claim != nil && i%2 == 0 {
-					_ = run.Claim.Complete(ctx, nil)
+					_ = run.Claim.Conclude(ctx, DoneWith(nil))
 				}
 			})
 			if i == 40 {

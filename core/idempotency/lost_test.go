@@ -43,7 +43,7 @@ func sleeper(words []string) {
 	case <-time.After(soon):
 		fmt.Println("its context goes on")
 	}
-	err = c.Complete(context.Background(), []byte("of the sleeper"))
+	err = c.Conclude(context.Background(), idempotency.DoneWith([]byte("of the sleeper")))
 	fmt.Printf("Err %t, Context %t, Complete %t: %v\n",
 		expired, errors.Is(context.Cause(ctx), idempotency.ErrLost), errors.Is(err, idempotency.ErrLost), err)
 }
@@ -64,7 +64,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 	}{
 		"running": {func(t *testing.T, key string) *idempotency.Claim { return begin(t, g, key, "") }, refusal, ""},
 		"over": {func(t *testing.T, key string) *idempotency.Claim {
-			if err := begin(t, g, key, "").Complete(t.Context(), []byte("of the other")); err != nil {
+			if err := begin(t, g, key, "").Conclude(t.Context(), idempotency.DoneWith([]byte("of the other"))); err != nil {
 				t.Error(err)
 			}
 			return nil
@@ -111,7 +111,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 			if err != nil || r.State != idempotency.Pending || r.Fence != claim.Fence() || r.Attempt != 2 || claim.Attempt() != 2 {
 				t.Errorf("got %+v, %v, want it pending with the fence %d, at attempt 2", r, err, claim.Fence())
 			}
-			if err := claim.Complete(t.Context(), []byte("of the next")); err != nil {
+			if err := claim.Conclude(t.Context(), idempotency.DoneWith([]byte("of the next"))); err != nil {
 				t.Error(err)
 			}
 			replayed(t, g, key, "", "of the next")
@@ -199,8 +199,8 @@ func toldOfTheLoss(t *testing.T, rdb, admin redis.UniversalClient, prefix, key s
 			t.Errorf("%s: Renew: got %v, want %v", key, err, idempotency.ErrLost)
 		}
 		for range 2 {
-			if err := c.Complete(t.Context(), []byte("result")); !errors.Is(err, how.outcome) {
-				t.Errorf("%s: Complete: got %v, want %v", key, err, how.outcome)
+			if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); !errors.Is(err, how.outcome) {
+				t.Errorf("%s: Conclude: got %v, want %v", key, err, how.outcome)
 			}
 		}
 		s, flushed := g.Stats(), how.flushed

@@ -29,10 +29,10 @@ const (
 // Options are the options of a Guard. New copies them. Guards with the same name and prefix
 // should have the same Options and the same [Policy].
 type Options struct {
-	// Keys, if there are any, encrypt the results. The first key encrypts, and each of
-	// them decrypts. A result is [ErrUnreadable] if its key is gone, or if it was stored
-	// before there were Keys.
-	Keys []Key
+	// EncryptionKeys, if there are any, encrypt the results. The first key encrypts, and
+	// each of them decrypts. A result is [ErrUnreadable] if its key is gone, or if it was
+	// stored before there were any.
+	EncryptionKeys []EncryptionKey
 
 	// Budget is the most time that one call to Redis takes, whatever the client's own
 	// time-outs are: a millisecond to an hour. 0 means the store's budget, or else
@@ -70,7 +70,7 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
-		own.Keys = slices.Clone(o.Keys)
+		own.EncryptionKeys = slices.Clone(o.EncryptionKeys)
 	}
 	var c options.Check
 	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))

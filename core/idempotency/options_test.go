@@ -54,7 +54,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"nobody to ask":   {idempotency.Reconcile{}, nil, []string{"Reconcile.Find is nil", "give it a function"}},
 		"everything at once": {nil, &options{
 			Budget: -1, Lease: -1, Retention: -1, DoubtRetention: -1, Wait: -1, RetryDelay: -1,
-		}, []string{"idempotency.New: ", "Budget", "Lease", "Retention", "DoubtRetention", "policy", "Wait", "RetryDelay"}},
+		}, []string{"idempotency.New: ", "Budget", "Lease", "or 0 for 24h0m0s", "DoubtRetention", "policy", "Wait", "RetryDelay"}},
 	} {
 		g, err := idempotency.New(rdb, "n", c.policy, c.opts)
 		if g != nil {
@@ -98,8 +98,8 @@ func TestForeignRecordsAreRefused(t *testing.T) {
 			if err := c.Renew(ctx); err == nil {
 				t.Errorf("%s was renewed, want an error", name)
 			}
-			if err := c.Complete(ctx, nil); !errors.Is(err, idempotency.ErrLost) && !errors.Is(err, script.ErrFailed) {
-				t.Errorf("%s: Complete: got %v, want %v or %v", name, err, idempotency.ErrLost, script.ErrFailed)
+			if err := c.Conclude(ctx, idempotency.DoneWith(nil)); !errors.Is(err, idempotency.ErrLost) && !errors.Is(err, script.ErrFailed) {
+				t.Errorf("%s: Conclude: got %v, want %v or %v", name, err, idempotency.ErrLost, script.ErrFailed)
 			}
 			if err := g.Resolve(ctx, subject, idempotency.NothingDone()); err == nil {
 				t.Errorf("%s was resolved, want an error", name)

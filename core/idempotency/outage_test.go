@@ -205,9 +205,9 @@ func TestFaultedCalls(t *testing.T) {
 // runs completes and replays keys that no other caller wants, or abandons them and begins
 // again.
 func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
-	end := func(c *idempotency.Claim) error { return c.Abandon(t.Context()) }
+	end := func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.NothingDone()) }
 	if completes {
-		end = func(c *idempotency.Claim) error { return c.Complete(t.Context(), []byte(key)) }
+		end = func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.DoneWith([]byte(key))) }
 	}
 	f.client.Lose()
 	run, err := f.Begin(t.Context(), key, "")
@@ -233,8 +233,8 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 	case !completes && (again == nil || err != nil || again.Attempt() != 2):
 		t.Errorf("the second Begin: got %+v, %v, want a second attempt", run, err)
 	case again != nil:
-		if err := again.Complete(t.Context(), nil); err != nil {
-			t.Errorf("Complete: got %v, want no error", err)
+		if err := again.Conclude(t.Context(), idempotency.DoneWith(nil)); err != nil {
+			t.Errorf("Conclude: got %v, want no error", err)
 		}
 	}
 	return 4
@@ -261,10 +261,10 @@ func (f *faulty) shares(t *testing.T, runners, unconfirmed *atomic.Int64) (calls
 	}
 	runners.Add(-1)
 	f.client.Lose()
-	if err := c.Abandon(t.Context()); errors.Is(err, script.ErrMaybeExecuted) {
+	if err := c.Conclude(t.Context(), idempotency.NothingDone()); errors.Is(err, script.ErrMaybeExecuted) {
 		unconfirmed.Add(1)
 	} else if err != nil {
-		t.Errorf("Abandon: got %v, want no error or %v", err, script.ErrMaybeExecuted)
+		t.Errorf("Conclude: got %v, want no error or %v", err, script.ErrMaybeExecuted)
 	}
 	return 3
 }

@@ -9,7 +9,9 @@ import (
 // A Policy says what to do with a run if it is not known how far it came: its process is
 // gone, or it ended with [Unknown]. It is a [Retry], a [Reject] or a [Reconcile].
 //
-// There is no default: Retry may charge a customer twice, and the others may need you.
+// There is no default, because none suits all work. With Retry, work may be done twice,
+// such as a charge. With Reject and Reconcile, work may wait until you call
+// [Guard.Resolve].
 type Policy interface {
 	word() string // as the script wants it
 }
@@ -18,8 +20,8 @@ type Policy interface {
 // nothing a second time, such as what one transaction does under a unique key.
 type Retry struct{}
 
-// Reject refuses the work with [ErrInDoubt] until [Guard.Resolve] was called, or until
-// DoubtRetention has passed.
+// Reject refuses the work with [ErrInDoubt] until [Guard.Resolve] is called. Without that
+// call, the work runs again when Options.DoubtRetention has passed.
 type Reject struct{}
 
 // Reconcile asks a function what became of the run.

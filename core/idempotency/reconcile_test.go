@@ -104,7 +104,7 @@ func TestALateCallIsUndoneAlthoughTheNextWasAnswered(t *testing.T) {
 				t.Fatalf("%s: got a claim %t, %v, want none, and %v",
 					key, run.Claim != nil, err, idempotency.ErrInFlight)
 			}
-			if err := c.Abandon(t.Context()); err != nil {
+			if err := c.Conclude(t.Context(), idempotency.NothingDone()); err != nil {
 				t.Error(err)
 			}
 			slow.Deliver(t)

@@ -17,7 +17,7 @@ func TestAReplayIsForItsFingerprintAlone(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		g := guard(t, rdb, prefix, nil)
 		const result = "a line other\n x other\ndone 1 1 0 0 me other\n"
-		if err := begin(t, g, "key", "the-print").Complete(t.Context(), []byte(result)); err != nil {
+		if err := begin(t, g, "key", "the-print").Conclude(t.Context(), idempotency.DoneWith([]byte(result))); err != nil {
 			t.Fatal(err)
 		}
 		for _, other := range []string{"print", "-print", "the-prin", "he-print", "xthe-print", "other", "0", "%S+", ""} {
@@ -34,7 +34,7 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 		ctx := t.Context()
 		g := guard(t, rdb, prefix, nil)
 		for _, print := range []string{"", "print"} {
-			if err := begin(t, g, "key"+print, print).Complete(ctx, []byte("result")); err != nil {
+			if err := begin(t, g, "key"+print, print).Conclude(ctx, idempotency.DoneWith([]byte("result"))); err != nil {
 				t.Fatal(err)
 			}
 			record := nameOf(prefix, "key"+print)
@@ -63,11 +63,11 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 func TestAReplayMayBeChanged(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		for name, keys := range map[string][]idempotency.Key{"plain": nil, "sealed": {newer}} {
-			g := guard(t, rdb, prefix, &idempotency.Options{Keys: keys})
+		for name, keys := range map[string][]idempotency.EncryptionKey{"plain": nil, "sealed": {newer}} {
+			g := guard(t, rdb, prefix, &idempotency.Options{EncryptionKeys: keys})
 			for _, result := range []string{"", "result"} {
 				key := name + result
-				if err := begin(t, g, key, "").Complete(t.Context(), []byte(result)); err != nil {
+				if err := begin(t, g, key, "").Conclude(t.Context(), idempotency.DoneWith([]byte(result))); err != nil {
 					t.Fatal(err)
 				}
 				var all [3][]byte

@@ -69,7 +69,7 @@ func TestBadFingerprints(t *testing.T) {
 		}
 		for i, print := range []string{"!", "~", "--", "%S+", strings.Repeat("~", 128)} {
 			key := strings.Repeat("k", i+1)
-			if err := begin(t, g, key, print).Complete(t.Context(), []byte(print)); err != nil {
+			if err := begin(t, g, key, print).Conclude(t.Context(), idempotency.DoneWith([]byte(print))); err != nil {
 				t.Error(err)
 			}
 			replayed(t, g, key, print, print)

@@ -33,10 +33,10 @@ func everything(g *idempotency.Guard) map[string]func(ctx context.Context) error
 			return claimed(ctx, "renew", func(c *idempotency.Claim) error { return c.Renew(ctx) })
 		},
 		"Complete": func(ctx context.Context) error {
-			return claimed(ctx, "complete", func(c *idempotency.Claim) error { return c.Complete(ctx, nil) })
+			return claimed(ctx, "complete", func(c *idempotency.Claim) error { return c.Conclude(ctx, idempotency.DoneWith(nil)) })
 		},
 		"Abandon": func(ctx context.Context) error {
-			return claimed(ctx, "abandon", func(c *idempotency.Claim) error { return c.Abandon(ctx) })
+			return claimed(ctx, "abandon", func(c *idempotency.Claim) error { return c.Conclude(ctx, idempotency.NothingDone()) })
 		},
 		"Do": func(ctx context.Context) error {
 			_, err := g.Do(ctx, "do", func(context.Context) ([]byte, error) { return nil, nil })

@@ -12,9 +12,9 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
-// Key encrypts results with AES-GCM. A result is bound to its record: it cannot be read
-// if it was changed, or moved to another record.
-type Key struct {
+// EncryptionKey encrypts results with AES-GCM. A result is bound to its record: it cannot
+// be read if it was changed, or moved to another record.
+type EncryptionKey struct {
 	// ID is stored beside each result: 1 to 64 letters, digits, dots, dashes and
 	// underscores. Each key needs an ID of its own.
 	ID string
@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	errNoKey  = errors.New("idempotency: the result was encrypted with a key that is not among Options.Keys")
+	errNoKey  = errors.New("idempotency: the result was encrypted with a key that is not among Options.EncryptionKeys")
 	errSealed = errors.New("idempotency: the result was changed, or stood in another record")
 	errPlain  = errors.New("idempotency: the result is not encrypted, so anybody may have written it")
 )
@@ -42,11 +42,11 @@ type seals struct {
 	ciphers map[string]cipher.AEAD
 }
 
-func newSeals(keys []Key) (*seals, error) {
+func newSeals(keys []EncryptionKey) (*seals, error) {
 	s := &seals{ciphers: map[string]cipher.AEAD{}}
 	var faults []error
 	for i, key := range keys {
-		field := fmt.Sprintf("Keys[%d]", i)
+		field := fmt.Sprintf("EncryptionKeys[%d]", i)
 		if err := keyspace.CheckName(field+".ID", key.ID); err != nil {
 			faults = append(faults, err)
 		} else if _, twice := s.ciphers[key.ID]; twice {

@@ -8,7 +8,7 @@ import (
 // FuzzOpen: a sealed result opens in its own record. It opens in no record if it was
 // changed or made up.
 func FuzzOpen(f *testing.F) {
-	s, err := newSeals([]Key{{ID: "a", Secret: make([]byte, 32)}, {ID: "b", Secret: bytes.Repeat([]byte{1}, 16)}})
+	s, err := newSeals([]EncryptionKey{{ID: "a", Secret: make([]byte, 32)}, {ID: "b", Secret: bytes.Repeat([]byte{1}, 16)}})
 	if err != nil {
 		f.Fatal(err)
 	}

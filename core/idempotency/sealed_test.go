@@ -15,18 +15,18 @@ import (
 )
 
 var (
-	older = idempotency.Key{ID: "2025", Secret: []byte("an AES-128 key..")}
-	newer = idempotency.Key{ID: "2026", Secret: []byte("a key of AES-256, thirty-two....")}
+	older = idempotency.EncryptionKey{ID: "2025", Secret: []byte("an AES-128 key..")}
+	newer = idempotency.EncryptionKey{ID: "2026", Secret: []byte("a key of AES-256, thirty-two....")}
 )
 
-func sealing(t testing.TB, rdb redis.UniversalClient, prefix string, keys ...idempotency.Key) *idempotency.Guard {
+func sealing(t testing.TB, rdb redis.UniversalClient, prefix string, keys ...idempotency.EncryptionKey) *idempotency.Guard {
 	t.Helper()
-	return guard(t, rdb, prefix, &idempotency.Options{Keys: keys})
+	return guard(t, rdb, prefix, &idempotency.Options{EncryptionKeys: keys})
 }
 
 func complete(t testing.TB, g *idempotency.Guard, key, result string) {
 	t.Helper()
-	if err := begin(t, g, key, "").Complete(t.Context(), []byte(result)); err != nil {
+	if err := begin(t, g, key, "").Conclude(t.Context(), idempotency.DoneWith([]byte(result))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,7 +70,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 		for _, key := range []string{"one", "two"} {
 			complete(t, g, key, secret)
 		}
-		reject := guardOf(t, rdb, prefix, idempotency.Reject{}, &idempotency.Options{Keys: []idempotency.Key{newer}})
+		reject := guardOf(t, rdb, prefix, idempotency.Reject{}, &idempotency.Options{EncryptionKeys: []idempotency.EncryptionKey{newer}})
 		if err := begin(t, reject, "resolved", "").Conclude(t.Context(), idempotency.Unknown()); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 			replayed(t, g, key, "", secret)
 			refused(t, open, key, "", idempotency.ErrUnreadable)
 			refused(t, sealing(t, rdb, prefix, older), key, "", idempotency.ErrUnreadable)
-			forged := idempotency.Key{ID: newer.ID, Secret: older.Secret}
+			forged := idempotency.EncryptionKey{ID: newer.ID, Secret: older.Secret}
 			refused(t, sealing(t, rdb, prefix, forged), key, "", idempotency.ErrUnreadable)
 		}
 		for i, tail := range tails {
@@ -142,7 +142,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 			}
 		}
 		// It does not open in a record of another guard's name either.
-		other, err := idempotency.New(storetest.At(t, rdb, prefix), "other", idempotency.Retry{}, &idempotency.Options{Keys: []idempotency.Key{newer}, Budget: 5 * time.Second})
+		other, err := idempotency.New(storetest.At(t, rdb, prefix), "other", idempotency.Retry{}, &idempotency.Options{EncryptionKeys: []idempotency.EncryptionKey{newer}, Budget: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestSecretsAreCopied(t *testing.T) {
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	secret := bytes.Clone(newer.Secret)
-	keys := []idempotency.Key{{ID: newer.ID, Secret: secret}}
+	keys := []idempotency.EncryptionKey{{ID: newer.ID, Secret: secret}}
 	g := sealing(t, srv.Client(t), prefix, keys...)
 	clear(secret)
 	keys[0] = older
@@ -222,19 +222,19 @@ func TestBadKeys(t *testing.T) {
 	defer rdb.Close()
 	const idRemedy, secretRemedy = "use 1 to 64 letters, digits, dots, dashes or underscores", "use 16, 24 or 32 random ones"
 	for _, fault := range []struct {
-		keys []idempotency.Key
+		keys []idempotency.EncryptionKey
 		want []string
 	}{
-		{[]idempotency.Key{{Secret: newer.Secret}}, []string{`Keys[0].ID is "": ` + idRemedy}},
-		{[]idempotency.Key{newer, {ID: "a:b", Secret: older.Secret}}, []string{`Keys[1].ID is "a:b": ` + idRemedy}},
-		{[]idempotency.Key{{ID: "a b"}}, []string{`Keys[0].ID is "a b": ` + idRemedy, "Keys[0].Secret has 0 bytes: " + secretRemedy}},
-		{[]idempotency.Key{{ID: strings.Repeat("a", 65), Secret: older.Secret}}, []string{"Keys[0].ID is ", idRemedy}},
-		{[]idempotency.Key{newer, {ID: "x", Secret: make([]byte, 17)}}, []string{"Keys[1].Secret has 17 bytes: " + secretRemedy}},
-		{[]idempotency.Key{newer, older, newer}, []string{`Keys[2].ID is "2026" again: give each key an ID of its own`}},
-		{[]idempotency.Key{{ID: "a"}, {ID: ""}}, []string{"Keys[0].Secret has 0 bytes", "Keys[1].ID", "Keys[1].Secret has 0 bytes"}},
-		{[]idempotency.Key{{ID: "a"}, {ID: "a", Secret: newer.Secret}}, []string{"Keys[0].Secret has 0 bytes", `Keys[1].ID is "a" again`}},
+		{[]idempotency.EncryptionKey{{Secret: newer.Secret}}, []string{`EncryptionKeys[0].ID is "": ` + idRemedy}},
+		{[]idempotency.EncryptionKey{newer, {ID: "a:b", Secret: older.Secret}}, []string{`EncryptionKeys[1].ID is "a:b": ` + idRemedy}},
+		{[]idempotency.EncryptionKey{{ID: "a b"}}, []string{`EncryptionKeys[0].ID is "a b": ` + idRemedy, "EncryptionKeys[0].Secret has 0 bytes: " + secretRemedy}},
+		{[]idempotency.EncryptionKey{{ID: strings.Repeat("a", 65), Secret: older.Secret}}, []string{"EncryptionKeys[0].ID is ", idRemedy}},
+		{[]idempotency.EncryptionKey{newer, {ID: "x", Secret: make([]byte, 17)}}, []string{"EncryptionKeys[1].Secret has 17 bytes: " + secretRemedy}},
+		{[]idempotency.EncryptionKey{newer, older, newer}, []string{`EncryptionKeys[2].ID is "2026" again: give each key an ID of its own`}},
+		{[]idempotency.EncryptionKey{{ID: "a"}, {ID: ""}}, []string{"EncryptionKeys[0].Secret has 0 bytes", "EncryptionKeys[1].ID", "EncryptionKeys[1].Secret has 0 bytes"}},
+		{[]idempotency.EncryptionKey{{ID: "a"}, {ID: "a", Secret: newer.Secret}}, []string{"EncryptionKeys[0].Secret has 0 bytes", `EncryptionKeys[1].ID is "a" again`}},
 	} {
-		g, err := idempotency.New(rdb, "test", idempotency.Retry{}, &idempotency.Options{Keys: fault.keys, Lease: -1})
+		g, err := idempotency.New(rdb, "test", idempotency.Retry{}, &idempotency.Options{EncryptionKeys: fault.keys, Lease: -1})
 		if g != nil || err == nil {
 			t.Errorf("got a guard or no error, want an error with %q", fault.want)
 			continue
@@ -250,7 +250,7 @@ func TestBadKeys(t *testing.T) {
 			}
 		}
 	}
-	if _, err := idempotency.New(rdb, "test", idempotency.Retry{}, &idempotency.Options{Keys: []idempotency.Key{}}); err != nil {
+	if _, err := idempotency.New(rdb, "test", idempotency.Retry{}, &idempotency.Options{EncryptionKeys: []idempotency.EncryptionKey{}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -262,7 +262,7 @@ func TestUnreadableResultsHaveAReason(t *testing.T) {
 	prefix := srv.Prefix(t)
 	complete(t, sealing(t, srv.Client(t), prefix, older), "key", "a result")
 	_, err := sealing(t, srv.Client(t), prefix, newer).Begin(t.Context(), "key", "")
-	if !errors.Is(err, idempotency.ErrUnreadable) || !strings.Contains(err.Error(), "not among Options.Keys") {
+	if !errors.Is(err, idempotency.ErrUnreadable) || !strings.Contains(err.Error(), "not among Options.EncryptionKeys") {
 		t.Errorf("got %v, want %v with the reason", err, idempotency.ErrUnreadable)
 	}
 	if strings.Contains(err.Error(), "a result") || strings.Contains(err.Error(), nameOf(prefix, "key")) {

@@ -31,7 +31,7 @@ func TestFullServer(t *testing.T) {
 	if err := claims["doubtful"].Conclude(t.Context(), idempotency.Unknown()); err != nil {
 		t.Fatal(err)
 	}
-	if err := begin(t, g, "done", "").Complete(t.Context(), []byte("result")); err != nil {
+	if err := begin(t, g, "done", "").Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err != nil {
 		t.Fatal(err)
 	}
 	memory := func(most string) {
@@ -54,9 +54,11 @@ func TestFullServer(t *testing.T) {
 	refused(t, g, "completed", "", idempotency.ErrInFlight)
 	refused(t, g, "doubtful", "", idempotency.ErrInDoubt)
 	for key, end := range map[string]func(c *idempotency.Claim) error{
-		"completed": func(c *idempotency.Claim) error { return c.Complete(t.Context(), make([]byte, 4096)) },
+		"completed": func(c *idempotency.Claim) error {
+			return c.Conclude(t.Context(), idempotency.DoneWith(make([]byte, 4096)))
+		},
 		"without":   func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.DoneWithout()) },
-		"abandoned": func(c *idempotency.Claim) error { return c.Abandon(t.Context()) },
+		"abandoned": func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.NothingDone()) },
 		"unknown":   func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.Unknown()) },
 		"renewed":   func(c *idempotency.Claim) error { return c.Renew(t.Context()) },
 		"doubtful": func(*idempotency.Claim) error {
@@ -83,8 +85,8 @@ func TestFullServer(t *testing.T) {
 		t.Errorf("Forget: got %t, %v, want true and no error", had, err)
 	}
 	memory("1gb")
-	if c := begin(t, g, "fresh", ""); c.Attempt() != 1 || c.Complete(t.Context(), nil) != nil {
-		t.Errorf("with memory: got attempt %d, want 1 and no error of Complete", c.Attempt())
+	if c := begin(t, g, "fresh", ""); c.Attempt() != 1 || c.Conclude(t.Context(), idempotency.DoneWith(nil)) != nil {
+		t.Errorf("with memory: got attempt %d, want 1 and no error of Conclude", c.Attempt())
 	}
 	if s := g.Stats(); s.Unconfirmed != 0 || s.Undoing != 0 || s.Concluding != 0 {
 		t.Errorf("got stats %+v, want none unconfirmed, undoing or concluding", s)
@@ -108,7 +110,7 @@ func TestARecordMovesWithItsSlot(t *testing.T) {
 		}
 		refused(t, other, "key", "", idempotency.ErrInFlight)
 		if step == 2 {
-			if err := c.Complete(t.Context(), []byte("result")); err != nil {
+			if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err != nil {
 				t.Error(err)
 			}
 			replayed(t, other, "key", "", "result")
@@ -121,7 +123,7 @@ func TestARecordMovesWithItsSlot(t *testing.T) {
 	many.HalfMoveSlot(t, nameOf(prefix, "fresh"))
 	c = begin(t, g, "fresh", "")
 	refused(t, other, "fresh", "", idempotency.ErrInFlight)
-	if err := c.Complete(t.Context(), []byte("moved")); err != nil {
+	if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("moved"))); err != nil {
 		t.Error(err)
 	}
 	replayed(t, other, "fresh", "", "moved")
@@ -160,8 +162,8 @@ func TestARecordWithoutATTLIsHealed(t *testing.T) {
 			"pending":   {asks("pending", ""), idempotency.ErrInFlight},
 			"dead":      {asks("dead", ""), idempotency.ErrInDoubt},
 			"renewed":   {func() error { return renewed.Renew(ctx) }, nil},
-			"completed": {func() error { return completed.Complete(ctx, nil) }, nil},
-			"abandoned": {func() error { return abandoned.Abandon(ctx) }, nil},
+			"completed": {func() error { return completed.Conclude(ctx, idempotency.DoneWith(nil)) }, nil},
+			"abandoned": {func() error { return abandoned.Conclude(ctx, idempotency.NothingDone()) }, nil},
 		} {
 			name := nameOf(prefix, key)
 			if err := admin.Persist(ctx, name).Err(); err != nil {

@@ -148,9 +148,9 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 	var err error
 	switch o.state {
 	case "done":
-		err = c.Complete(t.Context(), []byte(o.result))
+		err = c.Conclude(t.Context(), idempotency.DoneWith([]byte(o.result)))
 	case "free":
-		err = c.Abandon(t.Context())
+		err = c.Conclude(t.Context(), idempotency.NothingDone())
 	default:
 		err = c.Conclude(t.Context(), o.Outcome)
 	}

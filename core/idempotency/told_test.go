@@ -17,9 +17,9 @@ import (
 // traced is the key of a value in a caller's context, which observers see.
 type traced struct{}
 
-// TestALossBesideDetach ends the lease between Begin and Detach. Observers are told with
-// the values of Begin's context, and Detach does not race with that.
-func TestALossBesideDetach(t *testing.T) {
+// TestALossBesideDetached ends the lease between Begin and Detached. Observers are told with
+// the values of Begin's context, and Detached does not race with that.
+func TestALossBesideDetached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb := &redistest.CutClient{Client: inBubble(t)}
@@ -40,7 +40,9 @@ func TestALossBesideDetach(t *testing.T) {
 		}
 		rdb.Cut("refused")
 		time.Sleep(idempotency.DefaultLease)
-		run.Claim.Detach()
+		if ctx := run.Claim.Detached(); !errors.Is(context.Cause(ctx), idempotency.ErrExpired) {
+			t.Errorf("a context of a lost claim: got the cause %v, want %v", context.Cause(ctx), idempotency.ErrExpired)
+		}
 		if got := <-told; got != "of Begin" {
 			t.Errorf("the context of the loss: got the value %v, want that of Begin's context", got)
 		}

@@ -148,8 +148,8 @@ func TestBeginThatOvertakesItsUndoIsUndone(t *testing.T) {
 			})
 		}
 		c := begin(t, other, "key", "")
-		if c.Attempt() != 1 || c.Complete(t.Context(), nil) != nil {
-			t.Errorf("got attempt %d, want 1 and no error of Complete", c.Attempt())
+		if c.Attempt() != 1 || c.Conclude(t.Context(), idempotency.DoneWith(nil)) != nil {
+			t.Errorf("got attempt %d, want 1 and no error of Conclude", c.Attempt())
 		}
 	})
 }
@@ -184,10 +184,10 @@ func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
 			if unheard {
 				client.Next(func() {})
 			}
-			if err := c.Abandon(t.Context()); err != nil {
+			if err := c.Conclude(t.Context(), idempotency.NothingDone()); err != nil {
 				t.Error(err)
 			}
-			if err := begin(t, other, key, "").Abandon(t.Context()); err != nil { // the record then has the name of this owner
+			if err := begin(t, other, key, "").Conclude(t.Context(), idempotency.NothingDone()); err != nil { // the record then has the name of this owner
 				t.Error(err)
 			}
 			slow.Deliver(t)
@@ -195,7 +195,7 @@ func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
 				r, err := other.Inspect(t.Context(), key)
 				return err == nil && r.State == idempotency.Free
 			})
-			if c := begin(t, other, key, ""); c.Complete(t.Context(), nil) != nil {
+			if c := begin(t, other, key, ""); c.Conclude(t.Context(), idempotency.DoneWith(nil)) != nil {
 				t.Error("Complete failed, want no error")
 			}
 		}
@@ -281,7 +281,7 @@ func TestAbandonWithALostReplyReportsNoLoss(t *testing.T) {
 		} {
 			claim := begin(t, g, key, "")
 			between.Next(c.then)
-			if err := claim.Abandon(t.Context()); !errors.Is(err, c.want) || errors.Is(err, idempotency.ErrLost) {
+			if err := claim.Conclude(t.Context(), idempotency.NothingDone()); !errors.Is(err, c.want) || errors.Is(err, idempotency.ErrLost) {
 				t.Errorf("%s: got %v, want %v, and not %v", key, err, c.want, idempotency.ErrLost)
 			}
 			if s := g.Stats(); s.Overtaken != 0 || s.Lost != 0 {
@@ -301,7 +301,7 @@ func TestCompleteIsAskedAgain(t *testing.T) {
 		warm(t, g)
 		c := begin(t, g, "key", "")
 		between.Next(func() { replayed(t, g, "key", "", "result") })
-		if err := c.Complete(t.Context(), []byte("result")); err != nil {
+		if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err != nil {
 			t.Error(err)
 		}
 		replayed(t, g, "key", "", "result")

@@ -49,7 +49,9 @@ func TestARunThatEndsHereWakesItsWaiters(t *testing.T) {
 		result string
 		want   error
 	}{
-		"done":     {func(c *idempotency.Claim) error { return c.Complete(t.Context(), []byte("result")) }, "result", nil},
+		"done": {func(c *idempotency.Claim) error {
+			return c.Conclude(t.Context(), idempotency.DoneWith([]byte("result")))
+		}, "result", nil},
 		"gone":     {func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.DoneWithout()) }, "", idempotency.ErrNoResult},
 		"resolved": {func(*idempotency.Claim) error { return resolved(t, g, srv.Admin(t), nameOf(prefix, "resolved")) }, "by hand", nil},
 	} {
@@ -101,7 +103,7 @@ func TestNothingDoneWakesTheNext(t *testing.T) {
 			}
 			c := run.Claim
 			attempts <- c.Attempt()
-			if err := c.Abandon(t.Context()); err != nil {
+			if err := c.Conclude(t.Context(), idempotency.NothingDone()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -136,7 +138,7 @@ func TestWaitingCostsLittle(t *testing.T) {
 	if n := asked(t, admin); n > waiters+rounds+int64(took/(brief/2)) {
 		t.Errorf("got %d questions in %v, want %d at most", n, took, waiters+rounds+int64(took/(brief/2)))
 	}
-	if err := c.Complete(t.Context(), []byte("result")); err != nil {
+	if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err != nil {
 		t.Error(err)
 	}
 	wg.Wait()
@@ -171,7 +173,7 @@ func TestAnotherLeads(t *testing.T) {
 				}
 				first.Wait()
 				cancel()
-				if err := c.Complete(t.Context(), []byte("result")); err != nil {
+				if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err != nil {
 					t.Error(err)
 				}
 				ended := time.Now()
@@ -205,7 +207,7 @@ func TestAwaitReturnsErrInFlightAfterWait(t *testing.T) {
 			if s := g.Stats(); s.InFlight != 5 || s.Begun != 1 {
 				t.Errorf("got stats %+v, want 5 in flight and 1 begun", s)
 			}
-			if err := c.Abandon(t.Context()); err != nil {
+			if err := c.Conclude(t.Context(), idempotency.NothingDone()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -224,7 +226,7 @@ func TestAWaiterTakesOver(t *testing.T) {
 	g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: brief, Wait: long})
 	run, err := g.Await(t.Context(), "key", "")
 	c := run.Claim
-	if err != nil || c.Attempt() != 2 || c.Complete(t.Context(), nil) != nil {
-		t.Fatalf("got %+v, %v, want attempt 2 and no error of Complete", run, err)
+	if err != nil || c.Attempt() != 2 || c.Conclude(t.Context(), idempotency.DoneWith(nil)) != nil {
+		t.Fatalf("got %+v, %v, want attempt 2 and no error of Conclude", run, err)
 	}
 }

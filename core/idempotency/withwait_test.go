@@ -33,7 +33,7 @@ func TestWithWait(t *testing.T) {
 				t.Errorf("got %v after %v, want ErrInFlight after %v", err, time.Since(began), want)
 			}
 		}
-		if err := claim.Complete(t.Context(), []byte("result")); err != nil {
+		if err := claim.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err != nil {
 			t.Error(err)
 		}
 		replayed(t, waiting, "key", "", "result")

@@ -78,7 +78,7 @@ func NewConcurrency(rdb script.Client, name string, limit int64, opts *Concurren
 		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
 	}
 	c.lease = newLeases(at, limit, c.opts.Lease)
-	store.Register(st, c, (*Concurrency).gauge)
+	store.Register(st, c, (*Concurrency).gauge, nil)
 	return c, nil
 }
 

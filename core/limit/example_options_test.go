@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -14,8 +15,11 @@ import (
 // ends, it gives back.
 func ExamplePrepaid() {
 	ctx := context.Background()
-	rdb := redistest.Embedded() // stands for your go-redis client
-	limiter, err := limit.New(rdb, "api", []limit.Policy{
+	st, err := store.Open(redistest.Embedded(), nil) // give it your go-redis client
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := limit.New(st, "api", []limit.Policy{
 		limit.FixedWindow{Name: "hourly", Limit: 10_000, Window: time.Hour},
 	}, &limit.Options{Budget: time.Second, Prepaid: limit.Prepaid{Most: 100}})
 	if err != nil {
@@ -26,7 +30,7 @@ func ExamplePrepaid() {
 			log.Fatal("deny the request: ", err)
 		}
 	}
-	fmt.Println(limiter.ReturnPrepaid(ctx)) // when the process shuts down
+	fmt.Println(st.Drain(ctx)) // when the process shuts down
 	// Output: <nil>
 }
 

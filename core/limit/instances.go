@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
@@ -44,6 +45,16 @@ func (l *Limiter) SetInstances(n int) error {
 func (l *Limiter) Instances() int {
 	misuse.Made(l.made(), errLimiter)
 	return int(l.instances.Load())
+}
+
+// instancesHint warns of a limit that each process applies by itself in an outage.
+var instancesHint background.Hint
+
+func (l *Limiter) hintInstances() {
+	if l.instances.Load() == 0 && !instancesHint.Given() {
+		instancesHint.Give("neap: Redis does not decide, and limit.Options.Instances is 0: each process applies the whole limit, so N processes admit up to N times as much; "+
+			"set Instances to the number of your processes, even if it is 1, and call SetInstances when it changes", "limit", l.name)
+	}
 }
 
 // among returns how many instances decide without Redis, or 0 if that is not known.

@@ -1,7 +1,10 @@
 package limit
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -421,4 +425,41 @@ func TestASetIsSharedByEachPolicy(t *testing.T) {
 			t.Errorf("after a reset: got %d remaining, want the share of 10", d.Remaining)
 		}
 	})
+}
+
+// TestAHintOfInstancesThatAreNotKnown: it is given once, where processes together admit
+// more than the limit.
+func TestAHintOfInstancesThatAreNotKnown(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
+	for name, c := range map[string]struct {
+		opts   Options
+		scaled int // the argument of SetInstances, unless it is 0
+		want   int
+	}{
+		"not known":        {Options{}, 0, 1},
+		"one":              {Options{Instances: 1}, 0, 0},
+		"set later":        {Options{}, 3, 0},
+		"without a limit":  {Options{Fail: FailOpen}, 0, 0},
+		"without requests": {Options{Fail: FailClosed}, 0, 0},
+	} {
+		instancesHint = background.Hint{}
+		var rdb absent
+		rdb.gone.Store(true)
+		l := must(New(&rdb, "n", []Policy{FixedWindow{Limit: 9, Window: time.Hour}}, &c.opts))(t)
+		if c.scaled > 0 {
+			must(0, l.SetInstances(c.scaled))(t)
+		}
+		var text bytes.Buffer
+		restore := redistest.DefaultLog(t, slog.NewTextHandler(&text, nil))
+		for range 3 {
+			if d, err := l.Take(t.Context(), "a subject"); err == nil != (c.opts.Fail != FailClosed) || err == nil && !d.Degraded {
+				t.Errorf("%s: got %+v, %v, want no decision of Redis", name, d, err)
+			}
+		}
+		near := must(NewLocal("n", []Policy{FixedWindow{Limit: 9, Window: time.Hour}}, nil))(t)
+		must(near.Take(t.Context(), "a subject"))(t)
+		restore()
+		if n := strings.Count(text.String(), "set Instances to the number of your processes"); n != c.want || strings.Contains(text.String(), "a subject") {
+			t.Errorf("%s: got %q, want %d lines with the remedy, and no subject", name, text.String(), c.want)
+		}
+	}
 }

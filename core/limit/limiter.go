@@ -62,7 +62,7 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
 	l.remote = newRemote(at, l.space, l.rules)
-	store.Register(st, l, (*Limiter).gauge)
+	store.Register(st, l, (*Limiter).gauge, (*Limiter).returnPrepaid)
 	return l, nil
 }
 
@@ -283,6 +283,7 @@ func (l *Limiter) resolve(ctx context.Context, g *grant, cause error) (Decision,
 	case ask.IsCallers(cause) || l.opts.Fail == FailClosed:
 		return Decision{}, cause
 	case l.opts.Fail == FailLocal:
+		l.hintInstances()
 		if err := l.takeLocal(ctx, g); err != nil {
 			return Decision{}, err
 		}

@@ -53,7 +53,8 @@ type Options struct {
 	// added.
 	//
 	// With 0, a process begins with nothing taken, grants the whole limit, and stores
-	// only bans of what Redis reports. With 1, it grants all that is left. From 1 on, each
+	// only bans of what Redis reports. The first such decision in a process is logged as a
+	// warning, to slog.Default. With 1, it grants all that is left. From 1 on, each
 	// decision of Redis costs some 200 ns more, and memory: the process keeps what Redis
 	// reported for the last MaxLocal pairs of subject and policy, in less than 512 bytes
 	// each.

@@ -146,9 +146,9 @@ func TestPermitsAreGivenBackToTheirLimiter(t *testing.T) {
 	})
 }
 
-// TestReturnPrepaidReturnsAll: also the permits whose Term ends at this moment, those that
+// TestDrainReturnsAllPrepaid: also the permits whose Term ends at this moment, those that
 // are just being charged, and those of a subject that was forgotten.
-func TestReturnPrepaidReturnsAll(t *testing.T) {
+func TestDrainReturnsAllPrepaid(t *testing.T) {
 	t.Parallel()
 	slow := func() { time.Sleep(20 * time.Millisecond) }
 	for name, soon := range map[string]func(t *testing.T, l *Limiter, at *around){
@@ -172,11 +172,11 @@ func TestReturnPrepaidReturnsAll(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, _, at := prepaidTo(t)
 				soon(t, l, at)
-				must(0, l.ReturnPrepaid(t.Context()))(t)
+				must(0, l.remote.store.Drain(t.Context()))(t)
 				at.do.Store(nil)
 				d := must(l.Peek(t.Context(), "s"))(t)
 				if taken := uint64(d.Limit - d.Remaining); taken != l.Stats().Allowed {
-					t.Errorf("got %d permits taken after ReturnPrepaid, want %d, which were granted", taken, l.Stats().Allowed)
+					t.Errorf("got %d permits taken after Drain, want %d, which were granted", taken, l.Stats().Allowed)
 				}
 				time.Sleep(2 * time.Second) // the timers of permits end
 			})

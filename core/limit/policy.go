@@ -42,8 +42,9 @@ const (
 // TokenBucket admits Rate permits per Per on average, and Burst at once: at most Burst +
 // Rate·t/Per in any time t. It stores one key of some 100 bytes for each subject.
 //
-// Rate and Per are required, and Per is at least a millisecond. A zero Burst means Rate.
-// A zero MaxDebt means no debt.
+// Rate and Per are required, and Per is at least a millisecond. A zero Burst means Rate:
+// with 1,000 an hour, 1,000 may come at once, and up to 2,000 within one hour. If your
+// service cannot take that many, set a smaller Burst. A zero MaxDebt means no debt.
 //
 // The algorithm is the generic cell rate algorithm (ITU-T I.371). It is computed in
 // integers, so that 3 per second and 7 per minute never drift.

@@ -30,7 +30,7 @@ import (
 // request alone.
 //
 // A process may hold permits unused for up to one Term. If a process ends without
-// ReturnPrepaid, or the reply to a charge is lost, permits stay taken until their window
+// store.Drain, or the reply to a charge is lost, permits stay taken until their window
 // ends, or until they have refilled.
 //
 // A process still grants what it has charged, for up to one Term, after another process
@@ -151,21 +151,9 @@ func (l *Limiter) IsPrepaid() bool {
 	return l.opts.Prepaid.Most > 0
 }
 
-// ReturnPrepaid gives back the permits that were charged ahead and not granted. Call it
-// before the process ends; otherwise they stay taken until their windows end, or until
-// they have refilled. A process that keeps running need not call it: it gives them back
-// when their Term ends.
-//
-// It waits for charges that are on their way. For each subject with prepaid permits it
-// costs up to two round trips, and more if the clock of Redis must be read again. It costs
-// none if the limiter is not [Prepaid]. It is safe for concurrent use, but permits that are
-// charged after it has begun may stay until their Term ends. store.Drain does not wait for
-// it. The error joins the errors of all calls.
-func (l *Limiter) ReturnPrepaid(ctx context.Context) error {
-	misuse.Context(ctx)
-	if !l.made() {
-		return errLimiter
-	}
+// returnPrepaid gives back the permits that were charged ahead and not granted. It waits
+// for charges that are on their way. The error joins those of all calls.
+func (l *Limiter) returnPrepaid(ctx context.Context) error {
 	if l.accounts == nil {
 		return nil
 	}

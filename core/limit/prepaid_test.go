@@ -101,8 +101,8 @@ func (f *fleet) caller(t *testing.T, r *rand.Rand, process *atomic.Pointer[Limit
 		}
 		time.Sleep(rest)
 	}
-	if err := process.Load().ReturnPrepaid(context.Background()); err != nil && !errors.Is(err, ErrRefund) {
-		t.Errorf("ReturnPrepaid: got %v, want no error", err)
+	if err := process.Load().returnPrepaid(context.Background()); err != nil && !errors.Is(err, ErrRefund) {
+		t.Errorf("Drain: got %v, want no error", err)
 	}
 }
 
@@ -303,11 +303,11 @@ func TestPrepaidCostsFewCalls(t *testing.T) {
 		if err := last.Refund(ctx); !errors.Is(err, ErrRefund) {
 			t.Errorf("a second Refund: got %v, want ErrRefund", err)
 		}
-		if err := l.ReturnPrepaid(ctx); err != nil {
-			t.Errorf("ReturnPrepaid: got %v, want no error", err)
+		if err := l.remote.store.Drain(ctx); err != nil {
+			t.Errorf("Drain: got %v, want no error", err)
 		}
 		if peeked, err = l.Peek(ctx, "s"); err != nil || peeked.Remaining != limit-takes+1 {
-			t.Errorf("after ReturnPrepaid: got %d left, %v, want %d", peeked.Remaining, err, limit-takes+1)
+			t.Errorf("after Drain: got %d left, %v, want %d", peeked.Remaining, err, limit-takes+1)
 		}
 		must(l.Reset(ctx, "s"))(t)
 		if d, err := l.Take(ctx, "s"); err != nil || d.Remaining < limit-2001 {

@@ -22,10 +22,11 @@ import (
 // A nil error means that the permits were given back, or that none had been taken:
 // because the cost was 0, because FailOpen decided, or because every policy was a shadow
 // policy that would have denied. [ErrRefund] means that there is nothing to give back;
-// its text says why. Any other error says that Redis did not confirm the refund. It then
-// goes on in the background, as Settle says, until its ResetAfter has passed.
-// Refund uses only the values of ctx and does not end early with it. A decision that was
-// made in process, by NewLocal or FailLocal, is given back in process.
+// its text says why. Any other error says that Redis did not confirm the refund. The
+// refund then goes on in the background, as that of Settle does, but only until the
+// decision's ResetAfter has passed. Refund uses only the values of ctx and does not end
+// early with it. A decision that was made in process, by NewLocal or FailLocal, is given
+// back in process.
 //
 // It costs one round trip, and one more the first time or if the clock of Redis must be
 // read again; each takes up to the Budget. In Redis it leaves a marker for ten minutes. A

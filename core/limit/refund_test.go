@@ -121,6 +121,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 		"denied":             denied.Refund(ctx),
 		"a peek":             peek.Refund(ctx),
 		"the zero Decision":  (&Decision{}).Refund(ctx),
+		"a nil one":          (*Decision)(nil).Refund(ctx),
 		"made to look right": (&Decision{Allowed: true}).Refund(ctx),
 	} {
 		if !errors.Is(err, ErrRefund) || err.Error() == ErrRefund.Error() {

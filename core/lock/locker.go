@@ -83,7 +83,7 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 		Expired: ErrExpired, MaxHeld: ErrMaxHold,
 	}
 	s.notifier = newNotifier(st.Client(), s.queues.notify)
-	store.Register(st, s, (*shared).gauge)
+	store.Register(st, s, (*shared).gauge, nil)
 	return &Locker{shared: s, wait: own.Wait}, nil
 }
 

@@ -95,7 +95,7 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 		late:  undo.Undoer{Room: doubted, Total: st.Pending()},
 	}
 	s.kept.Together = renewals{s}
-	store.Register(st, s, (*Stock).gauge)
+	store.Register(st, s, (*Stock).gauge, nil)
 	return s, nil
 }
 

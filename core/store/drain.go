@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -12,22 +13,41 @@ import (
 // drainEvery is how often Drain checks.
 const drainEvery = 10 * time.Millisecond
 
-// Drain waits for the library's background tasks. These tasks take back what Redis may
+// Drain does what is left to do on the store before the process ends. Call it after the
+// last request.
+//
+// First it gives back the permits that limiters charged ahead and did not grant
+// (limit.Prepaid). For each subject with such permits that costs up to two round trips,
+// and more if the clock of Redis must be read again. Permits that are charged after Drain
+// has begun may stay taken until their Term ends.
+//
+// Then it waits for the library's background tasks. These tasks take back what Redis may
 // have granted without an answer, and repeat releases, conclusions, confirmations,
-// settlements and refunds that Redis did not confirm. Call Drain after the last request
-// and before the process ends. It is optional: without it, grants in doubt end with their
-// lease, a run whose conclusion is lost is in doubt, and what a decision took stays taken.
+// settlements and refunds that Redis did not confirm. If there is too much to do, tasks
+// are given up; the Stats of the limiter, locker, guard or stock count them as Lapsing or
+// Dropped. Drain does not wait for leases that are held.
 //
-// If there is too much to do, tasks are given up; the Stats of the limiter, locker, guard
-// or stock count them as Lapsing or Dropped. Drain does not wait for prepaid permits
-// (limit.Limiter.ReturnPrepaid), nor for leases that are held. It sends nothing itself.
+// Without Drain, grants in doubt end with their lease, a run whose conclusion is lost is in
+// doubt, and what a decision took or a limiter charged ahead stays taken.
 //
-// If ctx ends first, the error says how many tasks are left, and wraps the error of ctx.
+// The error joins those of all calls. If ctx ends first, it also says how many tasks are
+// left, and wraps the error of ctx.
 func (s *Store) Drain(ctx context.Context) error {
 	misuse.Context(ctx)
 	if !s.made() {
 		return errStore
 	}
+	var faults []error
+	for _, one := range s.gauges.entries() {
+		if err := one.drain(ctx); err != nil {
+			faults = append(faults, fmt.Errorf("store.Drain: %w", err))
+		}
+	}
+	return errors.Join(append(faults, s.settle(ctx))...)
+}
+
+// settle waits for the background tasks.
+func (s *Store) settle(ctx context.Context) error {
 	ticker := time.NewTicker(drainEvery)
 	defer ticker.Stop()
 	for {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"cmp"
+	"context"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -58,37 +60,52 @@ func (s *Store) Gauges() []Gauge {
 	return append(s.gauges.read(), s.nodes.gauges()...)
 }
 
-// Register makes Gauges call read for as long as anything uses of. read must not keep of
-// alive. The library's own packages use it. A nil store registers nothing.
-func Register[T any](s *Store, of *T, read func(*T) Gauge) {
+// Register makes Gauges call read, and Drain call drain unless it is nil, for as long as
+// anything uses of. The functions must not keep of alive. The library's own packages use
+// it. A nil store registers nothing.
+func Register[T any](s *Store, of *T, read func(*T) Gauge, drain func(*T, context.Context) error) {
 	if !s.made() {
 		return
 	}
 	own := weak.Make(of)
-	number := s.gauges.add(func() (g Gauge, used bool) {
-		if of := own.Value(); of != nil {
-			return read(of), true
-		}
-		return Gauge{}, false
+	number := s.gauges.add(registered{
+		read: func() (g Gauge, used bool) {
+			if of := own.Value(); of != nil {
+				return read(of), true
+			}
+			return Gauge{}, false
+		},
+		drain: func(ctx context.Context) error {
+			if of := own.Value(); of != nil && drain != nil {
+				return drain(of, ctx)
+			}
+			return nil
+		},
 	})
 	runtime.AddCleanup(of, s.gauges.remove, number)
 }
 
-// gauges are the primitives of a store, in the order in which they were made.
+// registered is a primitive of a store.
+type registered struct {
+	read  func() (g Gauge, used bool)
+	drain func(context.Context) error
+}
+
+// gauges are the primitives of a store.
 type gauges struct {
 	mu   sync.Mutex
 	last int
-	all  map[int]func() (g Gauge, used bool)
+	all  map[int]registered
 }
 
-func (g *gauges) add(read func() (Gauge, bool)) (number int) {
+func (g *gauges) add(one registered) (number int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.all == nil {
-		g.all = map[int]func() (Gauge, bool){}
+		g.all = map[int]registered{}
 	}
 	g.last++
-	g.all[g.last] = read
+	g.all[g.last] = one
 	return g.last
 }
 
@@ -98,21 +115,19 @@ func (g *gauges) remove(number int) {
 	delete(g.all, number)
 }
 
-// read calls the primitives without holding the mutex, because they take their own.
-func (g *gauges) read() (all []Gauge) {
-	type entry struct {
-		number int
-		read   func() (Gauge, bool)
-	}
+// entries returns the primitives in the order in which they were made. They are called
+// without the mutex, because they take their own.
+func (g *gauges) entries() (all []registered) {
 	g.mu.Lock()
-	entries := make([]entry, 0, len(g.all))
-	for number, read := range g.all {
-		entries = append(entries, entry{number, read})
+	defer g.mu.Unlock()
+	for _, number := range slices.Sorted(maps.Keys(g.all)) {
+		all = append(all, g.all[number])
 	}
-	g.mu.Unlock()
-	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
-	all = make([]Gauge, 0, len(entries)+10) // with room for some servers
-	for _, e := range entries {
+	return all
+}
+
+func (g *gauges) read() (all []Gauge) {
+	for _, e := range g.entries() {
 		if one, used := e.read(); used {
 			all = append(all, one)
 		}

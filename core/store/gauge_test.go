@@ -39,7 +39,7 @@ func TestGauges(t *testing.T) {
 			{Primitive: store.Server, Name: "*store_test.fading"},
 		}
 		are(t, "while all is held", s.store.Gauges(), want)
-		if err := errors.Join(s.slot.Release(t.Context()), s.held.Release(t.Context()), s.claims[0].Abandon(t.Context()), s.units[0].Cancel(t.Context())); err != nil {
+		if err := errors.Join(s.slot.Release(t.Context()), s.held.Release(t.Context()), s.claims[0].Conclude(t.Context(), idempotency.NothingDone()), s.units[0].Cancel(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		want[1].Active, want[2].Active, want[3].Active, want[4].Active = 0, 0, 2, 2
@@ -69,7 +69,7 @@ func TestGaugesOfAnOutage(t *testing.T) {
 			t.Errorf("the server after two failures: got %+v, want it failing and not lost", g)
 		}
 		s.open(t)
-		if err := s.claims[0].Complete(t.Context(), nil); err == nil {
+		if err := s.claims[0].Conclude(t.Context(), idempotency.DoneWith(nil)); err == nil {
 			t.Fatal("Complete with Redis gone: got no error, want one")
 		}
 		if g := server(); !g.Open || !g.Lost || g.Failing <= 0 || g.Failing > time.Since(began) {

@@ -306,7 +306,7 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 		"Once":              {once, true},
 		"Release of a lock": {held.Release, true},
 		"Release of a lock that is to be handed on": {wanted.Release, true},
-		"Complete":          {func(ctx context.Context) error { return run.Claim.Complete(ctx, nil) }, true},
+		"Complete":          {func(ctx context.Context) error { return run.Claim.Conclude(ctx, idempotency.DoneWith(nil)) }, true},
 		"Release of a slot": {slot.Release, false},
 	} {
 		armed.Store(true)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
@@ -91,7 +92,7 @@ func TestObserversHearOfEveryPrimitive(t *testing.T) {
 			store.Limit: {store.Granted}, store.InFlight: {store.Granted, store.Granted}, store.Lock: {store.Granted, store.Held},
 			store.Guard: {store.Granted, store.Held}, store.Stock: {store.Granted, store.Granted},
 		})
-		if err := errors.Join(s.claims[1].Complete(ctx, nil), s.claims[2].Abandon(ctx), s.units[0].Confirm(ctx), s.units[1].Cancel(ctx)); err != nil {
+		if err := errors.Join(s.claims[1].Conclude(ctx, idempotency.DoneWith(nil)), s.claims[2].Conclude(ctx, idempotency.NothingDone()), s.units[0].Confirm(ctx), s.units[1].Cancel(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		r.are(t, "conclusions", map[store.Primitive][]store.Outcome{

@@ -343,7 +343,7 @@ func TestTheDefaultLoggerIsTheOneOfThen(t *testing.T) { //nolint:paralleltest //
 	synctest.Test(t, func(t *testing.T) {
 		var rdb late
 		rdb.by.Store(int64(time.Hour))
-		l := aLimit(t, storetest.At(t, &rdb, "p"))
+		l := aLimitOf(t, storetest.At(t, &rdb, "p"), 1e6, &limit.Options{Instances: 1})
 		var log lines
 		before := slog.Default()
 		slog.SetDefault(log.logger())

@@ -158,7 +158,7 @@ func eachGrant(t *testing.T, st *store.Store) []*grants {
 			return err
 		},
 		held:  func(context.Context) error { return claim.Err() },
-		leave: func(ctx context.Context) error { return claim.Abandon(ctx) },
+		leave: func(ctx context.Context) error { return claim.Conclude(ctx, idempotency.NothingDone()) },
 	}, {
 		name: "reservation",
 		take: func(ctx context.Context) (err error) {

@@ -150,7 +150,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 		add(name, question{of: store.Guard, ask: func(ctx context.Context, key string) error {
 			run, err := begin(ctx, key, "")
 			if err == nil {
-				_ = run.Claim.Abandon(ctx)
+				_ = run.Claim.Conclude(ctx, idempotency.NothingDone())
 			}
 			return err
 		}, free: func(ctx context.Context, key string) bool {

@@ -28,7 +28,7 @@ type order struct{ item, buyer, id string }
 func newShop(rdb script.Client, phones *stock.Stock, g gate.Gate) (*shop, error) {
 	s := &shop{phones: phones, gate: g}
 	p := callback.Alipay()
-	guard, err := idempotency.New(rdb, phones.Name(), idempotency.Retry{}, &idempotency.Options{Retention: p.Keep})
+	guard, err := idempotency.New(rdb, phones.Name(), idempotency.Retry{}, &idempotency.Options{Retention: p.Retention})
 	if err != nil {
 		return nil, err
 	}

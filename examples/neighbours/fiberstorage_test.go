@@ -64,7 +64,7 @@ func TestFiberSessions(t *testing.T) {
 		call{"bob in another session", "/orders", second, "", 200},
 		call{"bob's third call", "/orders", first, "", 429},
 		call{"alice", "/orders", alice, "", 200},
-		call{"nobody, who names a key of neap as session", "/orders", line("Cookie", "session_id=neap:limit:orders:{value:user=bob}:window-2-1h"), "", 200},
+		call{"nobody, who names a key of neap as session", "/orders", line("Cookie", "session_id=neap:limit:orders:{user=bob}:window-2-1h"), "", 200},
 	)
 	id := strings.TrimPrefix(first.Get("Cookie"), "session_id=")
 	if err := (Prefixed{storage.NewFromConnection(rdb), "session:"}).Delete(id); err != nil || m.Exists("session:"+id) {

@@ -28,7 +28,7 @@ func Routes(rdb redis.UniversalClient, secret string, do Do) (http.Handler, erro
 	calls, err2 := limit.New(rdb, "calls", []limit.Policy{limit.TokenBucket{Rate: 100, Per: time.Second, Burst: 100}}, nil)
 	orders, err3 := idempotency.New(rdb, "orders", idempotency.Retry{}, nil)
 	packing, err4 := lock.New(rdb, "packing", nil)
-	events, err5 := idempotency.New(rdb, "events", idempotency.Retry{}, &idempotency.Options{Retention: callback.Stripe().Keep})
+	events, err5 := idempotency.New(rdb, "events", idempotency.Retry{}, &idempotency.Options{Retention: callback.Stripe().Retention})
 	verify, err6 := callback.VerifyStripe(secret)
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err

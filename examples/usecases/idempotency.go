@@ -88,7 +88,7 @@ func Settle(ctx context.Context, guard *idempotency.Guard, find func(ctx context
 // Sealed encrypts what is stored, by the newer key.
 func Sealed(rdb script.Client, newer, older []byte) (*idempotency.Guard, error) {
 	return idempotency.New(rdb, "orders", idempotency.Retry{}, &idempotency.Options{
-		Keys: []idempotency.Key{
+		EncryptionKeys: []idempotency.EncryptionKey{
 			{ID: "2026-11", Secret: newer}, // what is stored from now on
 			{ID: "2026-05", Secret: older}, // what was stored before; leave it out a Retention later
 		},

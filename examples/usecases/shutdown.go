@@ -7,14 +7,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/store"
 )
 
 // Serve serves until ctx ends, as that of signal.NotifyContext does at a SIGTERM. Then
 // requests have some time to end. After that it gives prepaid permits back, and waits for
 // what neap does in the background.
-func Serve(ctx context.Context, server *http.Server, on net.Listener, some time.Duration, st *store.Store, prepaid ...*limit.Limiter) error {
+func Serve(ctx context.Context, server *http.Server, on net.Listener, some time.Duration, st *store.Store) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(on) }()
 	var faults []error
@@ -30,8 +29,5 @@ func Serve(ctx context.Context, server *http.Server, on net.Listener, some time.
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	for _, limiter := range prepaid {
-		faults = append(faults, limiter.ReturnPrepaid(ctx))
-	}
 	return errors.Join(append(faults, st.Drain(ctx))...)
 }

@@ -47,7 +47,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, &http.Server{Handler: handler}, on, time.Minute, st, prepaid) }()
+	go func() { served <- Serve(ctx, &http.Server{Handler: handler}, on, time.Minute, st) }()
 
 	var answered atomic.Int64
 	var done sync.WaitGroup
@@ -108,7 +108,7 @@ func TestServeWithARequestThatDoesNotEnd(t *testing.T) {
 			}
 		}
 	}()
-	if err := Serve(ctx, &http.Server{Handler: handler}, on, time.Millisecond, st, prepaid); !errors.Is(err, context.DeadlineExceeded) {
+	if err := Serve(ctx, &http.Server{Handler: handler}, on, time.Millisecond, st); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 	}
 	if got := left(t, other); got != 1000-51 {

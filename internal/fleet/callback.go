@@ -57,7 +57,7 @@ func (f Fleet) testProvidersGetTheirBytes(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 				guard, err := idempotency.New(storetest.At(t, rdb, prefix), "callbacks", idempotency.Retry{}, &idempotency.Options{
-					Retention: p.preset.Keep, Budget: 5 * time.Second, // a busy machine answers late
+					Retention: p.preset.Retention, Budget: 5 * time.Second, // a busy machine answers late
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -176,7 +176,7 @@ var faults = map[string]struct {
 	"handler abandons": {func(t *testing.T, s *till, id string) {
 		s.on(func(ctx context.Context, _ *callback.Event) error {
 			claim, _ := idempotency.FromContext(ctx)
-			return errors.Join(claim.Abandon(ctx), errBooks)
+			return errors.Join(claim.Conclude(ctx, idempotency.NothingDone()), errBooks)
 		})
 		s.expect(t, s.deliver(t, s.patient, id), later)
 	}, 2},

@@ -150,7 +150,7 @@ func TestPrimitivesOfOneNameAreOne(t *testing.T) {
 	for what, gauges := range map[string][]store.Gauge{"the busy one first": {busy, other, idle}, "the idle one first": {idle, other, busy}} {
 		st := storetest.Open(t, redistest.Embedded(), store.Options{})
 		for i := range gauges {
-			store.Register(st, &gauges[i], func(g *store.Gauge) store.Gauge { return *g })
+			store.Register(st, &gauges[i], func(g *store.Gauge) store.Gauge { return *g }, nil)
 		}
 		got := itself().Read(st)
 		if len(got) == 2 {

@@ -200,9 +200,9 @@ var nethttpBugs = []source{
 	}},
 	{"core/gate/idempotent.go", []bug{
 		{"the context of a handler ends with its client, which will come back",
-			"\tclaim.Detach()\n", ""},
+			"watch(claim.Detached())", "watch(claim.Context())"},
 		{"a handler is not told that its claim was lost",
-			"watch(claim.Context())", "watch(r.Context())"},
+			"watch(claim.Detached())", "watch(context.WithoutCancel(r.Context()))"},
 		{"a client gets the answer of another one",
 			"IdempotencyScope(principal, r", "IdempotencyScope(principal[:1], r"},
 		{"a key is the same for all paths",

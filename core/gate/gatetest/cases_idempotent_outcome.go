@@ -164,9 +164,9 @@ func idempotentStatus(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentKeep: if Keep does not keep an answer, its status says whether the work was
-// done.
-func idempotentKeep(t *testing.T, d Driver) {
+// idempotentReplayOption: if Replay says that an answer is not stored, its status says
+// whether the work was done.
+func idempotentReplayOption(t *testing.T, d Driver) {
 	for name, c := range map[string]struct {
 		status int
 		keep   bool
@@ -180,9 +180,9 @@ func idempotentKeep(t *testing.T, d Driver) {
 		"403, kept": {403, true, func(a answer, t *testing.T) { a.is(t, 403, "said", "Content-Type: "+plain, marker) }, []int64{1}},
 	} {
 		t.Run(strings.ReplaceAll(name, ", ", "-"), func(t *testing.T) {
-			address, _, attempts := becoming(t, d, idempotency.Reject{}, &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
+			address, _, attempts := becoming(t, d, idempotency.Reject{}, &gate.IdempotentOptions{Replay: func(r *gate.Reply) bool {
 				if r.Status != c.status || string(r.Body) != "said" {
-					t.Errorf("Keep was asked about %d %q, want %d \"said\"", r.Status, r.Body, c.status)
+					t.Errorf("Replay was asked about %d %q, want %d \"said\"", r.Status, r.Body, c.status)
 				}
 				return c.keep
 			}}, say(c.status, "said"))
@@ -199,7 +199,7 @@ func idempotentAbandoned(t *testing.T, d Driver) {
 	var runs atomic.Int64
 	address, g, attempts := becoming(t, d, idempotency.Reject{}, nil, func(x Exchange) error {
 		if n := runs.Add(1); n < 3 {
-			if err := claimed(t, x).Abandon(x.Context()); err != nil {
+			if err := claimed(t, x).Conclude(x.Context(), idempotency.NothingDone()); err != nil {
 				t.Error(err)
 			}
 			return say(int(200+300*(n-1)), fmt.Sprint("not ", n))(x)

@@ -113,7 +113,7 @@ var cases = []contract{
 	{"Idempotent/HandlerErrors", idempotentErrors},
 	{"Idempotent/InDoubt", idempotentInDoubt},
 	{"Idempotent/Status", idempotentStatus},
-	{"Idempotent/Keep", idempotentKeep},
+	{"Idempotent/ReplayOption", idempotentReplayOption},
 	{"Idempotent/Abandoned", idempotentAbandoned},
 	{"Idempotent/Bodies", idempotentBodies},
 	{"Idempotent/BrokenBodies", idempotentBroken},

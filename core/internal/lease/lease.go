@@ -43,8 +43,8 @@ type Holder interface {
 	Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error)
 	// Key returns the key of what is held.
 	Key() string
-	// Parent returns the parent of the lease's context. It is called only if a caller asks
-	// for that context.
+	// Parent returns the parent of the lease's contexts. It is called only if a caller asks
+	// for one.
 	Parent() context.Context
 	// Held is called when the lease has begun.
 	Held()
@@ -64,8 +64,26 @@ type Lease struct {
 	final  bool      // MaxHold is the reason for ends
 	err    error     // why it is over
 	member Member
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+
+	attached, detached child // what Context and Detached return
+}
+
+// child is a context that ends with the lease, or its zero value.
+type child struct {
+	context.Context
+
+	cancel  context.CancelCauseFunc
+	release context.CancelFunc // of its parent's deadline; nil if that has none of its own
+}
+
+func (c *child) end(cause error) {
+	if c.Context == nil {
+		return
+	}
+	c.cancel(cause)
+	if c.release != nil {
+		c.release()
+	}
 }
 
 // margin is by how much a holder regards a lease as shorter than it is: 1 % for clocks
@@ -111,25 +129,48 @@ func (l *Lease) Err() error {
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(l.holder.Parent())
-		l.check()
-		if l.err != nil {
-			l.cancel(l.err)
-		}
+	if l.attached.Context == nil {
+		l.begin(l.holder.Parent(), &l.attached)
 	}
-	return l.ctx
+	return l.attached.Context
 }
 
-// Drop ends the current Context, but not the lease. The next call of Context makes a new
-// one.
+// Detached returns a context as Context does. Of its parent it has only the values and
+// the deadline.
+func (l *Lease) Detached() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.detached.Context == nil {
+		parent := l.holder.Parent()
+		deadline, has := parent.Deadline()
+		parent = context.WithoutCancel(parent)
+		if has {
+			parent, l.detached.release = context.WithDeadline(parent, deadline)
+		}
+		l.begin(parent, &l.detached)
+	}
+	return l.detached.Context
+}
+
+func (l *Lease) begin(parent context.Context, c *child) {
+	c.Context, c.cancel = context.WithCancelCause(parent)
+	l.check()
+	if l.err != nil {
+		c.end(l.err)
+	}
+}
+
+// Drop ends the contexts that there are, but not the lease.
 func (l *Lease) Drop(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctx != nil {
-		l.cancel(cause)
-		l.ctx, l.cancel = nil, nil
-	}
+	l.endContexts(cause)
+	l.attached, l.detached = child{}, child{}
+}
+
+func (l *Lease) endContexts(cause error) {
+	l.attached.end(cause)
+	l.detached.end(cause)
 }
 
 // End ends the lease for that reason. If the lease was over before, it returns the
@@ -209,9 +250,7 @@ func (l *Lease) lose(err error) {
 func (l *Lease) stop(err error) {
 	l.err = err
 	l.terms.Wheel.Remove(&l.member)
-	if l.cancel != nil {
-		l.cancel(err)
-	}
+	l.endContexts(err)
 }
 
 // lapse runs when the lease was to end. It may have been renewed since.

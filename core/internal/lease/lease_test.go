@@ -315,6 +315,30 @@ func TestContextIsOfTheParent(t *testing.T) {
 	})
 }
 
+// TestDetachedOutlivesItsParent, of which it has the values and the deadline.
+func TestDetachedOutlivesItsParent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, h := begin(t, &Terms{Lease: ttl}, granted)
+		parent, cancel := context.WithTimeout(t.Context(), time.Hour)
+		h.parent = parent
+		detached, attached := l.Detached(), l.Context()
+		cancel()
+		due, _ := parent.Deadline()
+		if got, _ := detached.Deadline(); detached.Value(key{}) != h || detached != l.Detached() || got != due {
+			t.Errorf("got %v for the parent's value, %v for the same again, and the deadline %v, want true, true and %v",
+				detached.Value(key{}) == h, detached == l.Detached(), got, due)
+		}
+		if attached.Err() == nil || detached.Err() != nil {
+			t.Errorf("after the parent: got Err %v of Context and %v of Detached, want one and none", attached.Err(), detached.Err())
+		}
+		l.End(errOver)
+		if context.Cause(detached) != errOver {
+			t.Errorf("after End: got the cause %v, want %v", context.Cause(detached), errOver)
+		}
+	})
+}
+
 func TestErrIsRightBeforeTheTimers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func callbackRoutes(w *wiring, a *account) []Route {
 
 // callback makes the endpoint of a provider, which runs no work.
 func (w *wiring) callback(name string, p callback.Preset, handle callback.Handler) gate.Gate {
-	g, err := idempotency.New(w.redis, name, idempotency.Retry{}, &idempotency.Options{Budget: 4 * w.budget, Retention: p.Keep})
+	g, err := idempotency.New(w.redis, name, idempotency.Retry{}, &idempotency.Options{Budget: 4 * w.budget, Retention: p.Retention})
 	if w.failed(err) {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (w *wiring) failed(err error) bool {
 
 func (w *wiring) rateLimit(
 	name string, key gate.Key, opts gate.RateLimitOptions, policies ...limit.Policy,
-) gate.Gate {
+) gate.RateLimitGate {
 	l, err := limit.New(w.redis, name, policies, &limit.Options{Budget: w.budget, Observer: w.observe})
 	if w.failed(err) {
 		return nil
@@ -46,7 +46,7 @@ func (w *wiring) rateLimit(
 
 // rateLimits are limits by several keys at once, with a policy each.
 func (w *wiring) rateLimits(name string, keys []gate.Key, policies ...limit.Policy) gate.Gate {
-	limits := make([]gate.Gate, len(keys))
+	limits := make([]gate.RateLimitGate, len(keys))
 	for i, key := range keys {
 		if limits[i] = w.rateLimit(name, key, gate.RateLimitOptions{}, policies[i]); limits[i] == nil {
 			return nil

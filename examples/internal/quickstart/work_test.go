@@ -43,7 +43,7 @@ func TestALostClaimEndsTheOrder(t *testing.T) {
 	}
 	claim := run.Claim
 	ctx := claim.Context()
-	if err := claim.Abandon(t.Context()); err != nil {
+	if err := claim.Conclude(t.Context(), idempotency.NothingDone()); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/labels"
@@ -16,7 +17,7 @@ func (a *player) outage(p Play) {
 	a.must(err)
 	a.call(store.Guard, "claims", "", store.Granted)
 	a.redis.Stop(a.T)
-	a.fails("Complete", late.Claim.Complete(a.Context(), nil))
+	a.fails("Complete", late.Claim.Conclude(a.Context(), idempotency.DoneWith(nil)))
 	a.change(store.Guard, "claims", store.Completed) // once Redis is back
 	for _, want := range []store.Outcome{store.Granted, store.Denied} {
 		d, err := a.local.TakeN(a.Context(), Hostile, 2)

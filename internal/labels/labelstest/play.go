@@ -151,7 +151,7 @@ func (a *player) claims() {
 	}
 	done := begin("done", store.Granted, nil)
 	begin("done", store.Held, idempotency.ErrInFlight)
-	a.must(done.Complete(a.Context(), []byte(Hostile)))
+	a.must(done.Conclude(a.Context(), idempotency.DoneWith([]byte(Hostile))))
 	a.change(store.Guard, "claims", store.Completed)
 	begin("done", store.Replayed, nil)
 	_, err := a.guard.Begin(a.Context(), "done"+Hostile, "another")
@@ -167,7 +167,7 @@ func (a *player) claims() {
 	begin("doubt", store.InDoubt, idempotency.ErrInDoubt)
 	begin("doubt", store.InDoubt, idempotency.ErrInDoubt)
 
-	a.must(begin("free", store.Granted, nil).Abandon(a.Context()))
+	a.must(begin("free", store.Granted, nil).Conclude(a.Context(), idempotency.NothingDone()))
 	a.change(store.Guard, "claims", store.Abandoned)
 
 	lost := begin("lost", store.Granted, nil)
@@ -178,9 +178,9 @@ func (a *player) claims() {
 	first := begin("overtaken", store.Granted, nil)
 	a.forget("overtaken")
 	second := begin("overtaken", store.Granted, nil)
-	a.is("the conclusion of who was overtaken", first.Complete(a.Context(), nil), idempotency.ErrLost)
+	a.is("the conclusion of who was overtaken", first.Conclude(a.Context(), idempotency.DoneWith(nil)), idempotency.ErrLost)
 	a.change(store.Guard, "claims", store.Overtaken)
-	a.must(second.Abandon(a.Context()))
+	a.must(second.Conclude(a.Context(), idempotency.NothingDone()))
 	a.change(store.Guard, "claims", store.Abandoned)
 }
 
@@ -309,7 +309,7 @@ func (a *player) held(then func()) {
 		a.without(store.Limit, "seen", "", store.Canceled)
 	}
 	a.without(store.Lock, "locks", "", store.Canceled)
-	a.must(slot.Release(a.Context()), held.Release(a.Context()), run.Claim.Abandon(a.Context()), r.Cancel(a.Context()))
+	a.must(slot.Release(a.Context()), held.Release(a.Context()), run.Claim.Conclude(a.Context(), idempotency.NothingDone()), r.Cancel(a.Context()))
 	a.change(store.Guard, "claims", store.Abandoned)
 	a.change(store.Stock, "units", store.Abandoned)
 }

@@ -93,7 +93,7 @@ func (w *worker) guard(c *wire.Call) (*idempotency.Guard, error) {
 		}
 		for _, name := range c.Conf.Seals {
 			secret := sha256.Sum256([]byte(name))
-			o.Keys = append(o.Keys, idempotency.Key{ID: name, Secret: secret[:]})
+			o.EncryptionKeys = append(o.EncryptionKeys, idempotency.EncryptionKey{ID: name, Secret: secret[:]})
 		}
 		return idempotency.New(w.store(&c.Conf), c.Conf.Name, policy, o)
 	})

@@ -22,11 +22,7 @@ var limitOps = map[string]op{
 		return err
 	},
 	"limit.return": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
-		l, err := w.limiter(c)
-		if err == nil {
-			err = l.ReturnPrepaid(ctx)
-		}
-		return err
+		return w.store(&c.Conf).Drain(ctx)
 	},
 	"limit.ban": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
 		l, err := w.limiter(c)
