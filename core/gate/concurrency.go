@@ -92,10 +92,13 @@ func (g *concurrency) Enter(r Request) Pass {
 	if slot.Degraded {
 		g.tell(r, slot)
 	}
-	fields := g.headers.inFlight(&slot.Decision)
+	fields := g.headers.inFlight(slot)
 	if !slot.Allowed {
 		return g.answers.deny(r, Denial{
-			Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Header: fields, Decision: &slot.Decision,
+			Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Header: fields,
+			Decision: &limit.Decision{
+				Policy: slot.Policy, Limit: slot.Limit, RetryAfter: slot.RetryAfter, Degraded: slot.Degraded, Cause: slot.Cause,
+			},
 		})
 	}
 	// If Release cannot finish immediately, it goes on in the background.

@@ -166,14 +166,14 @@ func appendUnit(text []byte, unit string) []byte {
 }
 
 // inFlight formats the decision of a limit on requests in flight.
-func (h Headers) inFlight(d *limit.Decision) []Field {
-	if h == HeadersNone || d.Policy == "" {
+func (h Headers) inFlight(s *limit.Slot) []Field {
+	if h == HeadersNone || s.Policy == "" {
 		return nil
 	}
 	var room [128]byte
-	text := appendUnit(appendItem(room[:0], d.Policy, ";q=", d.Limit), limit.UnitConcurrentRequests)
+	text := appendUnit(appendItem(room[:0], s.Policy, ";q=", s.Limit), limit.UnitConcurrentRequests)
 	cut := len(text)
-	all := string(appendItem(text, d.Policy, ";r=", d.Remaining))
+	all := string(appendItem(text, s.Policy, ";r=", s.Remaining))
 	return []Field{
 		{Name: fieldPolicy, Value: all[:cut], Add: true},
 		{Name: fieldRateLimit, Value: all[cut:], Add: true},

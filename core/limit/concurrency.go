@@ -16,11 +16,10 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// inflightPolicy is the Policy in a Slot's decision.
+// inflightPolicy is the Policy of a Slot.
 const inflightPolicy = "inflight"
 
-// retryFull is the RetryAfter of a denied Slot. It is a guess: when a request in flight
-// will end is not known.
+// retryFull is the RetryAfter of a denied Slot.
 const retryFull = time.Second
 
 // MaxConcurrency is the highest limit of a [Concurrency]. It bounds how many leases a
@@ -132,14 +131,14 @@ func (c *Concurrency) Try(ctx context.Context, subject string) (*Slot, error) {
 	began := time.Now()
 	s := &Slot{of: c, subject: c.space.Subject(subject)}
 	err := c.acquire(ctx, s, subject)
-	c.count.add(&s.Decision, err)
+	c.count.add(outcomeOf(s.Allowed, err), s.Degraded)
 	told := false
 	defer func() { // an observer may end the goroutine, and then no caller gets the grant
 		if !told && err == nil {
 			background.Go(func() { _ = s.Release(context.Background()) })
 		}
 	}()
-	c.observers.notify(ctx, 1, &s.Decision, err, time.Since(began))
+	c.observers.notifySlot(ctx, s, err, time.Since(began))
 	told = true
 	if err != nil {
 		return nil, err
@@ -159,12 +158,12 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 	n, granted, err := c.take(ctx, s)
 	switch {
 	case err == nil:
-		s.Decision = c.decision(granted, n)
+		s.decide(granted, n)
 		return nil
 	case ask.IsCallers(err) || c.opts.Fail == FailClosed:
 		return err
 	case c.opts.Fail == FailOpen:
-		s.Decision = Decision{Allowed: true, Degraded: true, Cause: err}
+		s.Allowed, s.Degraded, s.Cause = true, true, err
 		c.held.add(s.subject)
 	default:
 		c.decideLocal(s)
@@ -246,15 +245,17 @@ func (c *Concurrency) takeBack(key, token string, in ask.Doubt, granted bool) {
 
 func (c *Concurrency) decideLocal(s *Slot) {
 	n, granted := c.held.addBelow(s.subject, c.limit)
-	s.Decision = c.decision(granted, n)
+	s.decide(granted, n)
 }
 
-func (c *Concurrency) decision(granted bool, n int64) Decision {
-	d := Decision{Allowed: granted, Policy: inflightPolicy, Limit: c.limit, Remaining: max(c.limit-n, 0)}
-	if !granted {
-		d.Remaining, d.RetryAfter = 0, retryFull
+// decide notes the decision when n requests of the subject are in flight.
+func (s *Slot) decide(granted bool, n int64) {
+	s.Allowed, s.Policy, s.Limit = granted, inflightPolicy, s.of.limit
+	if granted {
+		s.Remaining = max(s.Limit-n, 0)
+	} else {
+		s.RetryAfter = retryFull
 	}
-	return d
 }
 
 // InFlight returns how many requests of a subject are in flight, in all processes

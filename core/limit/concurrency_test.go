@@ -36,7 +36,7 @@ func holds(t testing.TB, c *Concurrency, subject string) *Slot {
 	t.Helper()
 	s := acquire(t, c, subject)
 	if !s.Allowed {
-		t.Fatalf("a try by %s: got a denial %+v, want a slot", subject, s.Decision)
+		t.Fatalf("a try by %s: got a denial %+v, want a slot", subject, told(s))
 	}
 	t.Cleanup(func() { _ = s.Release(context.Background()) })
 	return s
@@ -57,8 +57,8 @@ func TestConcurrencyCounts(t *testing.T) {
 		for i := range int64(3) {
 			s := holds(t, c, "s")
 			want := Decision{Allowed: true, Policy: "inflight", Limit: 3, Remaining: 2 - i}
-			if describe(s.Decision) != describe(want) {
-				t.Errorf("slot %d: got %s, want %s", i, describe(s.Decision), describe(want))
+			if describe(told(s)) != describe(want) {
+				t.Errorf("slot %d: got %s, want %s", i, describe(told(s)), describe(want))
 			}
 			held = append(held, s)
 		}
@@ -70,8 +70,8 @@ func TestConcurrencyCounts(t *testing.T) {
 		for range 3 {
 			s := acquire(t, c, "s")
 			want := Decision{Policy: "inflight", Limit: 3, RetryAfter: time.Second}
-			if describe(s.Decision) != describe(want) {
-				t.Errorf("a fourth slot of 3: got %s, want %s", describe(s.Decision), describe(want))
+			if describe(told(s)) != describe(want) {
+				t.Errorf("a fourth slot of 3: got %s, want %s", describe(told(s)), describe(want))
 			}
 			gives(t, s)
 		}
@@ -82,7 +82,7 @@ func TestConcurrencyCounts(t *testing.T) {
 			t.Errorf("after three denials: got the state\n%v\nwant it as before:\n%v", after, before)
 		}
 		if s := holds(t, c, "other"); s.Remaining != 2 {
-			t.Errorf("a slot of another subject: got %+v, want 2 remaining", s.Decision)
+			t.Errorf("a slot of another subject: got %+v, want 2 remaining", told(s))
 		}
 		for range 3 { // the first alone counts
 			gives(t, held[0])
@@ -91,7 +91,7 @@ func TestConcurrencyCounts(t *testing.T) {
 			t.Errorf("got %d in flight after one of 3 was released, want 2", n)
 		}
 		if s := holds(t, c, "s"); s.Remaining != 0 {
-			t.Errorf("the slot in place of the released one: got %+v, want 0 remaining", s.Decision)
+			t.Errorf("the slot in place of the released one: got %+v, want 0 remaining", told(s))
 		}
 		want := ConcurrencyStats{Allowed: 5, Denied: 3, InFlight: 4}
 		if got := c.Stats(); got != want {
@@ -276,10 +276,10 @@ func TestConcurrencyInThisProcess(t *testing.T) {
 	c := must(NewLocalConcurrency("local", 2, nil))(t)
 	a := holds(t, c, "s")
 	if b := holds(t, c, "s"); b.Remaining != 0 || a.Remaining != 1 || a.Degraded {
-		t.Errorf("got %+v and then %+v, want 1 remaining, not degraded, and then 0", a.Decision, b.Decision)
+		t.Errorf("got %+v and then %+v, want 1 remaining, not degraded, and then 0", told(a), told(b))
 	}
 	if s := acquire(t, c, "s"); s.Allowed || s.RetryAfter != time.Second || counted(t, c) != 2 {
-		t.Errorf("a third slot of 2: got %+v, want a denial with RetryAfter 1s, and 2 in flight", s.Decision)
+		t.Errorf("a third slot of 2: got %+v, want a denial with RetryAfter 1s, and 2 in flight", told(s))
 	}
 	gives(t, a)
 	gives(t, a)
@@ -364,15 +364,15 @@ func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 	rdb.gone.Store(true)
 	if s := holds(t, c, "s"); !s.Degraded || first.Degraded || s.Remaining != 0 {
 		t.Errorf("slot 2, without Redis: got %+v, want it degraded with 0 remaining, and slot 1 not (%t)",
-			s.Decision, first.Degraded)
+			told(s), first.Degraded)
 	}
 	if s := acquire(t, c, "s"); s.Allowed || !s.Degraded || s.RetryAfter != time.Second {
-		t.Errorf("a third slot of 2 without Redis: got %+v, want a degraded denial with RetryAfter 1s", s.Decision)
+		t.Errorf("a third slot of 2 without Redis: got %+v, want a degraded denial with RetryAfter 1s", told(s))
 	}
 	rdb.gone.Store(false)
 	gives(t, first)
 	if s := acquire(t, c, "s"); !s.Allowed || s.Degraded {
-		t.Errorf("a slot after Redis is back: got %+v, want it granted by Redis", s.Decision)
+		t.Errorf("a slot after Redis is back: got %+v, want it granted by Redis", told(s))
 	} else {
 		gives(t, s)
 	}
@@ -383,5 +383,12 @@ func TestAReplyThatIsNoSlotIsAnError(t *testing.T) {
 	c := strict(t, redistest.SameClient{Reply: "OK"}, "p", 1, time.Second)
 	if s, err := c.Try(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrMaybeExecuted) {
 		t.Errorf("a try with the reply OK: got %+v, %v, want no slot and ErrMaybeExecuted", s, err)
+	}
+}
+
+// told is what a slot tells, as a decision.
+func told(s *Slot) Decision {
+	return Decision{
+		Allowed: s.Allowed, Policy: s.Policy, Limit: s.Limit, Remaining: s.Remaining, RetryAfter: s.RetryAfter, Degraded: s.Degraded, Cause: s.Cause,
 	}
 }

@@ -76,7 +76,7 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 			t.Errorf("after the third try: got %d in flight and %d remaining, want the 3 of this process and %d", n, third.Remaining, limit-3)
 		}
 		if s := acquire(t, other, "s"); s.Allowed {
-			t.Errorf("slot %d of %d: got %+v, want a denial", limit+1, limit, s.Decision)
+			t.Errorf("slot %d of %d: got %+v, want a denial", limit+1, limit, told(s))
 		}
 		if n := counted(t, c); n != limit {
 			t.Errorf("after all were denied: got %d in flight, want %d", n, limit)
@@ -119,7 +119,7 @@ func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 	}
 	rdb.gone.Store(false)
 	if s := acquire(t, c, "s"); s.Allowed || s.Degraded {
-		t.Errorf("a third slot of 2 after Redis is back: got %+v, want a denial by Redis", s.Decision)
+		t.Errorf("a third slot of 2 after Redis is back: got %+v, want a denial by Redis", told(s))
 	}
 	if n := counted(t, c); n != 2 {
 		t.Errorf("after the denial: got %d in flight, want 2", n)

@@ -152,7 +152,7 @@ func TestLeasesHealTheirTimeToLive(t *testing.T) {
 				s := acquire(t, c, "s")
 				if ttl := admin.PTTL(t.Context(), key).Val(); s.Allowed != (limit == 2) || ttl <= 0 || ttl > time.Minute+time.Millisecond {
 					t.Errorf("%s, limit %d: got %+v and leases that live for %v, want allowed %t and up to 1m",
-						harm, limit, s.Decision, ttl, limit == 2)
+						harm, limit, told(s), ttl, limit == 2)
 				}
 				gives(t, s)
 			}

@@ -212,7 +212,7 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 
 // tell counts a decision and tells the observers.
 func (l *Limiter) tell(ctx context.Context, cost int64, d *Decision, err error, took time.Duration) {
-	l.count.add(d, err)
+	l.count.add(outcomeOf(d.Allowed, err), d.Degraded)
 	l.observers.notify(ctx, cost, d, err, took)
 }
 

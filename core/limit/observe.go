@@ -21,9 +21,9 @@ const (
 // outcomes are the names of the outcomes in events.
 var outcomes = [...]store.Outcome{allowed: store.Granted, denied: store.Denied, failed: store.Failed, canceled: store.Canceled}
 
-func outcomeOf(d *Decision, err error) outcome {
+func outcomeOf(granted bool, err error) outcome {
 	switch {
-	case err == nil && d.Allowed:
+	case err == nil && granted:
 		return allowed
 	case err == nil:
 		return denied
@@ -50,7 +50,7 @@ func (o *observers) notify(ctx context.Context, cost int64, d *Decision, err err
 	}
 	e := store.Event{
 		Primitive: o.primitive, Name: o.name, Policy: d.Policy, Cost: cost,
-		Outcome: outcomes[outcomeOf(d, err)], Class: store.ClassOf(err), Duration: took,
+		Outcome: outcomes[outcomeOf(d.Allowed, err)], Class: store.ClassOf(err), Duration: took,
 	}
 	if e.Outcome == store.Denied {
 		e.Banned = d.Banned()
@@ -65,6 +65,21 @@ func (o *observers) notify(ctx context.Context, cost int64, d *Decision, err err
 			o.send(ctx, e)
 		}
 	}
+}
+
+// notifySlot tells the observers of a decision about a request in flight.
+func (o *observers) notifySlot(ctx context.Context, s *Slot, err error, took time.Duration) {
+	if o.own == nil && !o.store.Observed() {
+		return
+	}
+	e := store.Event{
+		Primitive: o.primitive, Name: o.name, Policy: s.Policy, Cost: 1,
+		Outcome: outcomes[outcomeOf(s.Allowed, err)], Class: store.ClassOf(err), Duration: took,
+	}
+	if s.Degraded {
+		e.Class = store.ClassOf(s.Cause)
+	}
+	o.send(ctx, e)
 }
 
 func (o *observers) send(ctx context.Context, e store.Event) {

@@ -9,11 +9,23 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Slot is the answer to one Try. Its Policy is "inflight". If it was denied, its
-// RetryAfter is a second. It has no ResetAfter and no States, because it is not known
-// when the requests in flight will end.
+// Slot is the answer to one Try.
 type Slot struct {
-	Decision
+	// Allowed reports whether the slot was granted.
+	Allowed bool
+	// Policy is "inflight", as in header fields and events. It is empty if FailOpen
+	// decided. Limit and Remaining are then 0, since they are not known.
+	Policy string
+	// Limit is how many requests of the subject may be in flight at once, and Remaining
+	// how many more there could be now.
+	Limit, Remaining int64
+	// RetryAfter is a second if the slot was denied. It is a guess: when a request in
+	// flight will end is not known.
+	RetryAfter time.Duration
+	// Degraded reports that the FailMode made the decision, because Redis did not. Cause
+	// says why. Its text may name keys, so show it to operators only.
+	Degraded bool
+	Cause    error
 
 	of           *Concurrency
 	key, subject string

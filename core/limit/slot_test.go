@@ -103,7 +103,7 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 		c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second}))(t)
 		s := holds(t, c, "s")
 		if !s.Degraded {
-			t.Fatalf("a try while Redis is away: got %+v, want it degraded", s.Decision)
+			t.Fatalf("a try while Redis is away: got %+v, want it degraded", told(s))
 		}
 		rdb.gone.Store(false)
 		redistest.Await(t, 9*time.Second, "Redis to count it, before a third of a lease has passed", func() bool {

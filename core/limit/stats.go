@@ -74,9 +74,9 @@ type stripe struct {
 
 const cacheLine = 64
 
-func (c *counters) add(d *Decision, err error) {
-	c.stripes[rand.Uint32()%uint32(len(c.stripes))].outcomes[outcomeOf(d, err)].Add(1)
-	if d.Degraded {
+func (c *counters) add(o outcome, degraded bool) {
+	c.stripes[rand.Uint32()%uint32(len(c.stripes))].outcomes[o].Add(1)
+	if degraded {
 		c.degraded.Add(1)
 	}
 }

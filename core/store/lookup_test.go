@@ -58,7 +58,7 @@ func TestAClientThatDoesNotReturnWhileAServerIsLookedUp(t *testing.T) {
 			}
 			slot, err := slots.Try(t.Context(), "s")
 			if err != nil || !slot.Allowed {
-				t.Fatalf("a first slot: got %v, %v, want it", slot.Decision, err)
+				t.Fatalf("a first slot: got %v, %v, want it", slot, err)
 			}
 			h.armed.Store(true)
 			redistest.Await(t, time.Minute, "a renewal to look the server up", func() bool { return h.met.Load() > 0 })

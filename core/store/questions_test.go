@@ -113,7 +113,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 				return err
 			}
 			defer s.Release(ctx)
-			return decided(s.Decision, nil)
+			return decided(limit.Decision{Allowed: s.Allowed, Degraded: s.Degraded, Cause: s.Cause}, nil)
 		}, free: func(ctx context.Context, key string) bool {
 			n, err := slots.InFlight(ctx, key)
 			return err == nil && n == 0
