@@ -315,7 +315,7 @@ func TestContextIsOfTheParent(t *testing.T) {
 	})
 }
 
-// TestDetachedOutlivesItsParent, of which it has the values and the deadline.
+// TestDetachedOutlivesItsParent: it keeps the values and the deadline of its parent.
 func TestDetachedOutlivesItsParent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
