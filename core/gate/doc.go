@@ -27,10 +27,10 @@
 // # Keys
 //
 // A [Key] says which subject a decision is for. The keys of this package tag their values
-// with their kind (ip=…, header:x-api-key=…) or a name of yours ([ByValue]). So a caller cannot spend another caller's
-// permits by sending that caller's address as an API key. Keys never fall back to a
-// shared key: if the value is missing, doubled or malformed, the request gets a status of
-// 400 to 499 that says so.
+// with their kind (ip=…, header:x-api-key=…) or a name of yours ([ByValue]). So a caller
+// cannot spend another caller's permits by sending that caller's address as an API key.
+// Keys never fall back to a shared key: if the value is missing, doubled or malformed,
+// the request gets a status of 400 to 499 that says so.
 //
 // # Panics
 //

@@ -49,7 +49,8 @@ type IdempotentOptions struct {
 	//
 	//   - 200 to 399: the request was done, and later ones get a 409 that says so.
 	//   - 400 to 499: nothing was done, and the next request runs.
-	//   - Anything else: the outcome is unknown, and the guard's [idempotency.Policy] decides.
+	//   - Anything else: the outcome is unknown, and the guard's [idempotency.Policy]
+	//     decides.
 	Replay func(*Reply) bool
 
 	// Render makes the answer to a request that may not run, as Render of

@@ -13,7 +13,8 @@ const (
 	// taken: N instances together then admit up to N times the limit. With
 	// Options.Instances they begin with what Redis last reported, and divide what is
 	// left. If a Limiter has no Instances, its first such decision is logged to
-	// slog.Default, once in a process, with the remedy. Bans that this process knows of hold ([WithBan]).
+	// slog.Default, once in a process, with the remedy. Bans that this process knows of
+	// hold ([WithBan]).
 	FailLocal FailMode = iota
 	// FailOpen admits every request, except those of a subject that this process knows to
 	// be banned ([WithBan]). The figures of an admission are unknown, and zero.
