@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -154,6 +155,19 @@ func (l *slidingLog) read(c *cell, cost int64) reading {
 func (l *slidingLog) age(r reading, passed int64) reading {
 	for i := 1; i < len(r.n); i++ {
 		r.n[i] = max(r.n[i]-passed, 0)
+	}
+	return r
+}
+
+// atLeast corrects an aged reading of a denial from which a permit has left since. Another
+// may have left too, or may leave before the reading says.
+func (l *slidingLog) atLeast(r reading) reading {
+	switch used, next, retry, reset := r.n[0], r.n[1], r.n[2], r.n[3]; {
+	case used == 0 || next > 0:
+	case reset == 0:
+		r.n[0] = 0
+	default:
+		r.n[0], r.n[1] = used-1, cmp.Or(retry, reset)
 	}
 	return r
 }

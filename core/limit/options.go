@@ -86,9 +86,10 @@ type Options struct {
 	// to RememberDenials longer.
 	//
 	// A repeated denial costs no round trip. Its figures are those of the last answer,
-	// aged. At most MaxLocal denials are kept. Peek, requests of cost 0 and decisions
-	// without Redis neither use denials nor add any. If the limiter has a [Ban], only
-	// bans are repeated.
+	// aged. Under a [SlidingLog] more than Remaining may be left, and sooner than NextAfter
+	// says, because the answer did not say when each permit leaves. At most MaxLocal
+	// denials are kept. Peek, requests of cost 0 and decisions without Redis neither use
+	// denials nor add any. If the limiter has a [Ban], only bans are repeated.
 	RememberDenials time.Duration
 	// Prepaid charges several permits at once. The zero value charges each decision by
 	// itself.

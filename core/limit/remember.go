@@ -87,10 +87,14 @@ func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (kn
 	var few [fewRules]reading
 	readings := append(few[:0], was.readings...)
 	for i, r := range l.rules {
-		if _, log := r.(*slidingLog); log && cost > was.cost {
+		log, is := r.(*slidingLog)
+		if is && cost > was.cost {
 			return false // the reading does not say when the larger cost would be granted
 		}
 		readings[i] = foresee(r, readings[i], now-was.at, aRequest(cost).of(r))
+		if is {
+			readings[i] = log.atLeast(readings[i])
+		}
 	}
 	l.judge(d, readings, aRequest(cost))
 	d.grant = l.refused

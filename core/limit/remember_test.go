@@ -259,6 +259,39 @@ func TestARememberedDenialAgesEachPolicy(t *testing.T) {
 	})
 }
 
+// TestARememberedDenialOfALogTellsNoMoreThanItKnows: when the first permit has left, one
+// more can be taken, and when the next one leaves is not known.
+func TestARememberedDenialOfALogTellsNoMoreThanItKnows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, calls := countedClient(t)
+		l := must(New(rdb, "n", []Policy{SlidingLog{Limit: 4, Window: 10 * time.Second}}, &Options{Budget: time.Minute, RememberDenials: time.Minute}))(t)
+		for range 3 {
+			must(l.Take(t.Context(), "s"))(t)
+			time.Sleep(time.Second)
+		}
+		must(l.TakeN(t.Context(), "s", 4))(t)
+		before := calls.Load()
+		time.Sleep(5500 * time.Millisecond)
+		for _, want := range []State{ // a second after the other
+			{Remaining: 1, NextAfter: 500 * time.Millisecond, RetryAfter: 2500 * time.Millisecond},
+			{Remaining: 2, NextAfter: 1500 * time.Millisecond, RetryAfter: 1500 * time.Millisecond},
+			{Remaining: 2, NextAfter: 500 * time.Millisecond, RetryAfter: 500 * time.Millisecond},
+		} {
+			time.Sleep(time.Second)
+			d := must(l.TakeN(t.Context(), "s", 4))(t)
+			for got := range d.States() {
+				if got.Remaining != want.Remaining || got.NextAfter != want.NextAfter || got.RetryAfter != want.RetryAfter {
+					t.Errorf("got %+v, want %d left, more after %v and all after %v", got, want.Remaining, want.NextAfter, want.RetryAfter)
+				}
+			}
+		}
+		if n := calls.Load() - before; n != 0 {
+			t.Errorf("remembered denials: got %d calls, want none", n)
+		}
+	})
+}
+
 // TestALongSubjectIsKeptAsItsHash, so that memory is bounded.
 func TestALongSubjectIsKeptAsItsHash(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,7 @@ var limitBugs = []source{
 		{"a denial holds to the last moment", "until := at + min(holds-m.grain-holds/denialDrift, m.most)", "until := at + min(holds+m.grain, m.most)"},
 		{"denials that are to be counted are remembered", "\tcase bans:\n", "\tcase bans && false:\n"},
 		{"remembered denials have no bound", "if len(s.denials) >= m.room {", "if false {"},
-		{"a remembered log tells of a larger cost", "log && cost > was.cost {", "log && cost < was.cost {"},
+		{"a remembered log tells of a larger cost", "is && cost > was.cost {", "is && cost < was.cost {"},
 	}},
 	{"core/limit/local.go", []bug{
 		{"entries of logs have no bound", "for b.entries > b.most*entriesPerState && b.cells.Len() > len(l.rules) {", "for false {"},
