@@ -72,21 +72,21 @@ func (l *limited) find(ctx context.Context, a *app) (*counted, error) {
 
 // scan reads policies from the keys of the server that has the subject.
 func (c *counted) scan(ctx context.Context, most int) error {
-	space, err := c.store.Space("limit", c.name)
+	key, err := c.store.Key("limit", c.name, c.subject)
 	if err != nil {
 		return usage(err)
 	}
-	n, err := c.fleet.owner(ctx, space.Key(c.subject, ""))
+	n, err := c.fleet.owner(ctx, key)
 	if err != nil {
 		return err
 	}
-	stored := space.Subject(c.subject)
+	asked, _ := c.store.ParseKey(key)
 	own, others := map[string]bool{}, map[string]bool{}
 	c.looked, c.all, err = c.app.scan(ctx, n.rdb, begins(c.app.Prefix, "limit", c.name), most, func(keys []string) error {
 		for _, key := range keys {
 			switch parts, ok := c.store.ParseKey(key); {
 			case !ok:
-			case parts.Subject == stored:
+			case parts.Subject == asked.Subject:
 				own[parts.Tail] = true
 			default:
 				if c.other == "" || parts.Subject < c.other { // the same one each time

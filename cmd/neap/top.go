@@ -91,7 +91,7 @@ func (t *top) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if _, err := st.Space("limit", cmp.Or(t.Name, "any")); err != nil {
+	if _, err := st.Key("limit", cmp.Or(t.Name, "any"), "any"); err != nil {
 		return usage(err)
 	}
 	servers, replicas, err := f.readers(ctx)

@@ -153,7 +153,7 @@ func (g *Guard) finish(ctx context.Context, q *question, r Run, err error) (Run,
 			background.Go(func() { _ = r.Claim.Conclude(context.Background(), NothingDone()) })
 		}
 	}()
-	g.store.NotifyCall(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome}, q.began, err)
+	ask.Notify(ctx, g.store, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome}, q.began, err)
 	told = true
 	if r.Claim == nil {
 		g.takeBack(q)

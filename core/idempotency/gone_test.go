@@ -14,6 +14,7 @@ import (
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestCanceledCallers ends the context of callers at each point of a call. No claim stays
@@ -35,7 +36,7 @@ func TestCanceledCallers(t *testing.T) {
 				return err
 			},
 		}
-		redistest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
+		storetest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
 			if r, err := observer.Inspect(t.Context(), key); err != nil || r != (idempotency.Record{}) {
 				t.Errorf("%s: got %+v, %v, want no record: nothing was sent", name, r, err)
 			}

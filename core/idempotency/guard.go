@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -55,17 +56,14 @@ type shared struct {
 // The error joins all faults, each with its field and the remedy.
 func New(rdb script.Client, name string, policy Policy, opts *Options) (*Guard, error) {
 	st, unusable := store.Of(rdb)
-	own, err := opts.withDefaults(st)
-	space, fault := st.Space("guard", name)
+	in, _ := inside.Of(st)
+	own, err := opts.withDefaults(in)
+	space, fault := in.Space("guard", name)
 	seals, unsealed := newSeals(own.EncryptionKeys)
 	if ring.Is(st.Client()) {
 		unusable = errRing
 	}
 	if err := errors.Join(unusable, fault, checkPolicy(policy), err, unsealed); err != nil {
-		return nil, fmt.Errorf("idempotency.New: %w", err)
-	}
-	run, err := script.NewRunner(st, &script.Options{Budget: own.Budget})
-	if err != nil {
 		return nil, fmt.Errorf("idempotency.New: %w", err)
 	}
 	keep := own.Retention
@@ -78,10 +76,10 @@ func New(rdb script.Client, name string, policy Policy, opts *Options) (*Guard, 
 		keep:   milliseconds(keep),
 		begins: begins,
 		every:  begins + " any",
-		asker:  ask.Asker{Runner: run, Budget: own.Budget},
-		terms:  lease.Terms{Wheel: st.Leases(), Lease: own.Lease, Expired: ErrExpired},
-		undo:   undo.Undoer{Total: st.Pending()},
-		late:   undo.Undoer{Room: concluding, Total: st.Pending()},
+		asker:  ask.Asker{Runner: ask.Runner{Store: in, Budget: own.Budget}},
+		terms:  lease.Terms{Wheel: in.Leases(), Lease: own.Lease, Expired: ErrExpired},
+		undo:   undo.Undoer{Total: in.Pending()},
+		late:   undo.Undoer{Room: concluding, Total: in.Pending()},
 	}
 	store.Register(st, s, (*shared).gauge, nil)
 	return &Guard{shared: s, wait: own.Wait}, nil

@@ -108,7 +108,7 @@ func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {
 		return false, err
 	}
 	defer g.watch.notify(record)
-	reply, err := g.asker.Runner.Run(ctx, forgetScript, []string{record})
+	reply, err := g.asker.Run(ctx, forgetScript, []string{record})
 	if err != nil {
 		return false, err
 	}

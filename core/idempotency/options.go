@@ -4,10 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/core/store"
 )
 
 // These are the defaults of Options, and the range of a lease.
@@ -66,14 +66,14 @@ type Options struct {
 }
 
 // withDefaults returns a checked copy of the options with the defaults filled in.
-func (o *Options) withDefaults(st *store.Store) (Options, error) {
+func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
 		own.EncryptionKeys = slices.Clone(o.EncryptionKeys)
 	}
 	var c options.Check
-	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(script.DefaultBudget))
 	c.Milliseconds("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
 	c.Milliseconds("Retention", &own.Retention, minRetention, maxRetention, DefaultRetention)
 	c.Milliseconds("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, max(DefaultDoubtRetention, own.Retention))

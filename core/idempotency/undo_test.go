@@ -24,7 +24,7 @@ import (
 // seconds, count as no attempt, and are not in doubt.
 func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
-	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
+	storetest.EachPausedServer(t, func(t *testing.T, srv *storetest.PausedServer) {
 		prefix := srv.Prefix(t)
 		rdb := srv.Connected(t)
 		undos := &counted{UniversalClient: rdb, sha: abandonSHA}

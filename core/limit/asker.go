@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
@@ -12,26 +14,22 @@ import (
 // asker runs the scripts of a limit within its budget, on a store that it shares with
 // other primitives.
 type asker struct {
-	*script.Runner
+	ask.Runner
 
 	// keeper renews leases. It has another budget than decisions, and therefore a queue of
 	// its own: renewals can wait, and must not make decisions wait.
-	keeper *script.Runner
+	keeper ask.Runner
 	store  *store.Store
-	budget time.Duration
 	clocks *serverClocks
 }
 
-func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
-	runner, err := script.NewRunner(st, &script.Options{Budget: budget})
-	if err != nil {
-		return nil, err
+func newAsker(st *store.Store, budget time.Duration) *asker {
+	in, _ := inside.Of(st)
+	return &asker{
+		Runner: ask.Runner{Store: in, Budget: budget},
+		keeper: ask.Runner{Store: in, Budget: max(budget+time.Millisecond, script.DefaultBudget)},
+		store:  st, clocks: new(serverClocks),
 	}
-	keeper, err := script.NewRunner(st, &script.Options{Budget: max(budget+time.Millisecond, script.DefaultBudget)})
-	if err != nil {
-		return nil, err
-	}
-	return &asker{Runner: runner, keeper: keeper, store: st, budget: budget, clocks: new(serverClocks)}, nil
 }
 
 // renewTogether renews leases of one key that a script keeps, and reports which are there.
@@ -48,4 +46,4 @@ func (a *asker) renewTogether(s *script.Script, key string, args []any, many int
 }
 
 // open reports whether the breaker holds calls back.
-func (a *asker) open() bool { return a.store.BreakerOpen(a.budget) }
+func (a *asker) open() bool { return a.Store.IsOpen(a.Budget) }

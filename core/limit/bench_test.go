@@ -115,7 +115,7 @@ func BenchmarkSlot(b *testing.B) {
 	})
 	ctx := b.Context()
 	one := script.New("one.lua", "return 1")
-	d := must(newAsker(storetest.At(b, rdb, "neap"), 5*time.Second))(b)
+	d := newAsker(storetest.At(b, rdb, "neap"), 5*time.Second)
 	floor := func() {
 		if _, err := d.Run(ctx, one, []string{"neap:floor:{s}"}); err != nil {
 			b.Fatal(err)

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	bucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").MergedBy(bucketMerging)
-	fastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").MergedBy(fastBucketMerging)
+	bucketScript     = mergedBy(bucketMerging, "limit_bucket.lua")
+	fastBucketScript = mergedBy(fastBucketMerging, "limit_bucket_fast.lua")
 
 	// These are for buckets that can owe more than their capacity.
 	owingBucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").Batched()

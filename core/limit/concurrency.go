@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/token"
@@ -72,11 +73,7 @@ func NewConcurrency(rdb script.Client, name string, limit int64, opts *Concurren
 	if err := errors.Join(err, unusable); err != nil {
 		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
 	}
-	at, err := newAsker(st, c.opts.Budget)
-	if err != nil {
-		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
-	}
-	c.lease = newLeases(at, limit, c.opts.Lease)
+	c.lease = newLeases(newAsker(st, c.opts.Budget), limit, c.opts.Lease)
 	store.Register(st, c, (*Concurrency).gauge, nil)
 	return c, nil
 }
@@ -92,13 +89,14 @@ func NewLocalConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*C
 }
 
 func newConcurrency(st *store.Store, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
-	own, err := opts.withDefaults(st)
-	space, fault := st.Space("inflight", name)
+	in, _ := inside.Of(st)
+	own, err := opts.withDefaults(in)
+	space, fault := in.Space("inflight", name)
 	if limit < 1 || limit > MaxConcurrency {
 		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxConcurrency), fault)
 	}
 	told := observers{store: st, own: own.Observer, primitive: store.InFlight, name: name}
-	return &Concurrency{name: name, observers: told, limit: limit, opts: own, space: space, tail: span(own.Lease), undo: undo.Undoer{Total: st.Pending()}}, errors.Join(fault, err)
+	return &Concurrency{name: name, observers: told, limit: limit, opts: own, space: space, tail: span(own.Lease), undo: undo.Undoer{Total: in.Pending()}}, errors.Join(fault, err)
 }
 
 // Try asks for a slot once and does not wait.

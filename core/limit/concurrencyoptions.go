@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/store"
 )
@@ -39,13 +40,13 @@ type ConcurrencyOptions struct {
 	Observer store.Observer
 }
 
-func (o *ConcurrencyOptions) withDefaults(st *store.Store) (ConcurrencyOptions, error) {
+func (o *ConcurrencyOptions) withDefaults(in inside.Store) (ConcurrencyOptions, error) {
 	var own ConcurrencyOptions
 	if o != nil {
 		own = *o
 	}
 	var c options.Check
-	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(DefaultBudget))
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(DefaultBudget))
 	c.Milliseconds("Lease", &own.Lease, minLease, maxLease, DefaultLease)
 	return own, errors.Join(c.Err(), own.Fail.check())
 }

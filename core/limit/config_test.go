@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/core/store"
 )
 
 func TestBadConfigurationIsRefused(t *testing.T) {
@@ -182,10 +181,8 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	onRedis := must(New(rdb, "zero", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
-	st := must(store.Of(rdb))(t)
-	want := must(script.NewRunner(st, &script.Options{Budget: 50 * time.Millisecond}))(t)
-	if got := onRedis.remote.Runner; *got != *want {
-		t.Errorf("got the runner %+v by default, want %+v of a budget of 50ms", *got, *want)
+	if got := onRedis.remote.Budget; got != 50*time.Millisecond {
+		t.Errorf("got a budget of %v by default, want 50ms", got)
 	}
 	if keys := onRedis.remote.keys(onRedis, "s"); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
 		t.Errorf("got the keys %q, want neap:limit:zero:{s}:window-1-1h", keys)

@@ -260,7 +260,7 @@ func TestRestoreThatIsNotAnswered(t *testing.T) {
 	first := holds(t, c, "s")
 	must(redistest.Standalone(t).Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Result())(t)
 	hook := &losing{Client: rdb, proxy: proxy}
-	c.lease.asker = must(newAsker(storetest.At(t, hook, prefix), 5*time.Second))(t)
+	c.lease.asker = newAsker(storetest.At(t, hook, prefix), 5*time.Second)
 	if s, err := c.Try(t.Context(), "s"); err == nil || s != nil {
 		t.Fatalf("a try whose reply was lost: got %+v, %v, want no slot and an error", s, err)
 	}

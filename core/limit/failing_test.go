@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -126,13 +127,13 @@ func TestEachCommandMadeToFail(t *testing.T) {
 }
 
 // mergedKinds are the kinds of limit_many.lua.
-var mergedKinds = map[*script.Script]*script.Merging{
+var mergedKinds = map[*script.Script]*wire.Merging{
 	bucketScript: bucketMerging, fastBucketScript: fastBucketMerging, windowScript: windowMerging, slidingScript: slidingMerging,
 }
 
 // failMany is FailEach for merged calls, of two runs: after a failure the answer is an error, or it says for a run
 // that nothing was done.
-func failMany(t *testing.T, admin *redis.Client, l *Limiter, subject string, by *script.Merging, before []redistest.Saved, where string) {
+func failMany(t *testing.T, admin *redis.Client, l *Limiter, subject string, by *wire.Merging, before []redistest.Saved, where string) {
 	t.Helper()
 	key := l.remote.keys(l, subject)[0]
 	args := append([]any{by.Kind}, l.rules[0].args(1)[1:]...)

@@ -132,7 +132,7 @@ func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 
 func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Duration) *leases {
 	t.Helper()
-	return newLeases(must(newAsker(storetest.At(t, rdb, "neap"), 10*time.Second))(t), limit, lease)
+	return newLeases(newAsker(storetest.At(t, rdb, "neap"), 10*time.Second), limit, lease)
 }
 
 // step is one random call of a script, and what it answered.

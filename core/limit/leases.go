@@ -29,7 +29,7 @@ type leases struct {
 
 func newLeases(at *asker, limit int64, length time.Duration) *leases {
 	return &leases{
-		asker: at, wheel: at.store.Leases(),
+		asker: at, wheel: at.Store.Leases(),
 		limit: integer(limit),
 		lease: integer(length.Microseconds()),
 		// The set outlives its last lease, which ends between two milliseconds.
@@ -62,9 +62,9 @@ func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (
 	for _, s := range held {
 		args = append(args, s.token)
 	}
-	runner := l.Runner
+	runner := &l.Runner
 	if token == "" { // no caller waits
-		runner = l.keeper
+		runner = &l.keeper
 	}
 	told, err := runner.Run(ctx, restoreScript.Replies(nil, reply.List(1+len(held), reply.Any)), []string{key}, args...)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/undo"
@@ -57,11 +58,7 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 	if err := errors.Join(err, unusable); err != nil {
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
-	at, err := newAsker(st, l.opts.Budget)
-	if err != nil {
-		return nil, fmt.Errorf("limit.New: %w", err)
-	}
-	l.remote = newRemote(at, l.space, l.rules)
+	l.remote = newRemote(newAsker(st, l.opts.Budget), l.space, l.rules)
 	store.Register(st, l, (*Limiter).gauge, (*Limiter).returnPrepaid)
 	return l, nil
 }
@@ -80,10 +77,11 @@ func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 
 // newLimiter makes a limiter without a remote. Its keys are those of the store.
 func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) (*Limiter, error) {
-	own, fault := opts.withDefaults(st)
+	in, _ := inside.Of(st)
+	own, fault := opts.withDefaults(in)
 	rules, err := own.compile(policies)
 	fault = errors.Join(fault, checkLocal(own.MaxLocal, rules))
-	space, spaceFault := st.Space("limit", name)
+	space, spaceFault := in.Space("limit", name)
 	count := new(counters)
 	l := &Limiter{
 		name:      name,
@@ -96,7 +94,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		queues:    newQueues(own.MaxWaiting, &count.waiting),
 		instances: new(atomic.Int64),
 		plans:     newPlans(mostPlans),
-		late:      &undo.Undoer{Total: st.Pending()},
+		late:      &undo.Undoer{Total: in.Pending()},
 		denials:   sync.OnceValue(func() *memory { return newMemory(mostRemembered, own.MaxLocal) }),
 	}
 	l.instances.Store(int64(own.Instances))

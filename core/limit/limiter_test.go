@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -37,7 +38,7 @@ func TestScriptsOfDecisionsAreBatched(t *testing.T) {
 	_, rdb := newServer(t)
 	for k, policies := range notable {
 		for _, p := range policies {
-			if s := must(New(rdb, "batched", []Policy{p}, nil))(t).remote.script; !s.IsBatched() {
+			if s := must(New(rdb, "batched", []Policy{p}, nil))(t).remote.script; !(*wire.Script)(s).IsBatched() {
 				t.Errorf("%s: got %s, which is sent by itself, want it to be batched", k, s.Name())
 			}
 		}

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -11,8 +12,13 @@ var manyScript = script.FromFS(lua.FS, "limit_many.lua")
 // manyNumbers is how many numbers of a policy the script takes.
 const manyNumbers = 4
 
-func merging(kind string, next func(numbers []int64, state, cost int64) int64) *script.Merging {
-	return &script.Merging{Script: manyScript, Kind: kind, Numbers: manyNumbers, Next: next}
+func merging(kind string, next func(numbers []int64, state, cost int64) int64) *wire.Merging {
+	return &wire.Merging{Script: (*wire.Script)(manyScript), Kind: kind, Numbers: manyNumbers, Next: next}
+}
+
+// mergedBy returns the script of a file, whose calls may be merged.
+func mergedBy(by *wire.Merging, file string) *script.Script {
+	return (*script.Script)((*wire.Script)(script.FromFS(lua.FS, file)).MergedBy(by))
 }
 
 var (

@@ -12,45 +12,40 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/internal/call"
+	batches "github.com/neap-go/neap/core/internal/queue"
+	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// gathered is a sender that holds calls back until enough are there. Then it sends them
+// gathered is a transport that holds calls back until enough are there. Then it sends them
 // merged, in the order in which they came.
 type gathered struct {
 	rdb    redis.UniversalClient
 	most   int // keys of a merged call
-	merger script.Merger
+	merger wire.Merger
 	sent   int // commands in the place of the calls
 
 	mu    sync.Mutex
-	calls []script.Command // that are held back; nil while none are
+	calls []*wire.Command // that are held back; nil while none are
 	came  chan struct{}
 	ended chan struct{}
 }
 
-func (s *gathered) Client() script.Client                        { return s.rdb }
-func (s *gathered) Budget(otherwise time.Duration) time.Duration { return otherwise }
-func (s *gathered) Process(ctx context.Context, cmd redis.Cmder) error {
-	return s.rdb.Process(ctx, cmd)
-}
-
-func (s *gathered) Send(ctx context.Context, call *script.Call) error {
-	return call.SendBy(ctx, time.Minute, func(ctx context.Context, cmd script.Command) error {
-		s.mu.Lock()
-		if s.ended == nil { // another attempt
-			s.mu.Unlock()
-			_ = s.rdb.Process(ctx, cmd)
-			return nil
-		}
-		s.calls = append(s.calls, cmd)
-		ended := s.ended
+func (s *gathered) Do(ctx context.Context, c batches.Call) error {
+	cmd := c.(*wire.Command)
+	s.mu.Lock()
+	if s.ended == nil { // another attempt
 		s.mu.Unlock()
-		s.came <- struct{}{}
-		<-ended
+		_ = s.rdb.Process(ctx, cmd)
 		return nil
-	})
+	}
+	s.calls = append(s.calls, cmd)
+	ended := s.ended
+	s.mu.Unlock()
+	s.came <- struct{}{}
+	<-ended
+	return nil
 }
 
 // question is one call of a group.
@@ -68,12 +63,12 @@ type answer struct {
 // ask asks all questions at once.
 func (s *gathered) ask(t *testing.T, r rule, all []question) []answer {
 	t.Helper()
-	runner := must(script.NewRunner(s, nil))(t)
+	client := must(call.NewClient(s.rdb))(t)
 	s.came, s.ended = make(chan struct{}), make(chan struct{})
 	answers := make([]answer, len(all))
 	var wg sync.WaitGroup
 	for i, q := range all {
-		wg.Go(func() { answers[i] = single(t, runner, r, q) })
+		wg.Go(func() { answers[i] = single(t, client, s, r, q) })
 		<-s.came
 	}
 	s.mu.Lock()
@@ -95,9 +90,12 @@ func (s *gathered) ask(t *testing.T, r rule, all []question) []answer {
 	return answers
 }
 
-func single(t *testing.T, runner *script.Runner, r rule, q question) answer {
-	reply, err := runner.Run(t.Context(), r.alone(), []string{q.key}, r.args(q.cost)...)
-	return answer{reply, err}
+// single asks one question. by is nil if it goes by itself.
+func single(t *testing.T, client *call.Client, by call.Transport, r rule, q question) answer {
+	c := new(call.Call)
+	must(0, c.Set((*wire.Script)(r.alone()), []string{q.key}, r.args(q.cost)))(t)
+	err := client.Do(t.Context(), c, time.Minute, by)
+	return answer{c.Reply(), err}
 }
 
 func (a answer) read(r rule) (reading, bool) {
@@ -166,7 +164,7 @@ func TestMergedEqualsSequential(t *testing.T) {
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			merged := &gathered{rdb: rdb, most: 16}
-			sequential := must(script.NewRunner(rdb, &script.Options{Budget: time.Minute}))(t)
+			sequential := must(call.NewClient(rdb))(t)
 			asked, sent := 0, 0
 			for i := range max(redistest.Steps(100_000)/10/perPolicy, 1) { // a step has some ten questions
 				p := randomPolicy(rng, k)
@@ -192,7 +190,7 @@ func TestMergedEqualsSequential(t *testing.T) {
 					asked, sent = asked+len(group), sent+merged.sent
 					for i, q := range group {
 						twin := question{b + q.key[len(a):], q.cost}
-						want := single(t, sequential, r, twin)
+						want := single(t, sequential, nil, r, twin)
 						if got[i].reply != want.reply || (got[i].err == nil) != (want.err == nil) {
 							t.Fatalf("%+v, question %d of %v, for %s: got %v, want %v", p, i, group, held[q.key], got[i], want)
 						}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/store"
 )
@@ -100,13 +101,13 @@ type Options struct {
 }
 
 // withDefaults returns a checked copy of the options with the defaults filled in.
-func (o *Options) withDefaults(st *store.Store) (Options, error) {
+func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
 	}
 	var c options.Check
-	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(DefaultBudget))
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(DefaultBudget))
 	c.Positive("MaxLocal", &own.MaxLocal, DefaultMaxLocal)
 	c.Positive("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting)
 	prepaid, fault := own.Prepaid.withDefaults()

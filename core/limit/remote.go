@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/neap-go/neap/core/internal/call"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
@@ -46,7 +47,7 @@ type remote struct {
 
 // remoteCall is the memory that a decision needs until Redis has answered it.
 type remoteCall struct {
-	script.Call
+	call.Call
 
 	keys [fewRules]string
 	text strings.Builder // the keys are parts of it
@@ -207,17 +208,17 @@ func (r *remote) replies(rules []rule) (number func(n int64) bool, other func(to
 }
 
 // read reads a decision. ok is false if a record is broken.
-func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool) {
-	if n, is := call.Int(); is {
+func (r *remote) read(rules []rule, told *call.Call, into []reading) (ok bool) {
+	if n, is := told.Int(); is {
 		into[0], ok = rules[0].unpack(n)
 		return ok
 	}
-	told := call.Reply()
-	if text, is := told.(string); is {
+	list := told.Reply()
+	if text, is := list.(string); is {
 		into[0], ok = rules[0].unpackText(text)
 		return ok
 	}
-	numbers := told.([]any)
+	numbers := list.([]any)
 	for i, rule := range rules {
 		into[i] = readSlice(numbers[:rule.width()])
 		if !plausible(rule, into[i]) {

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	slidingScript     = script.FromFS(lua.FS, "limit_sliding.lua").MergedBy(slidingMerging)
+	slidingScript     = mergedBy(slidingMerging, "limit_sliding.lua")
 	keptSlidingScript = script.FromFS(lua.FS, "limit_sliding.lua").Batched()
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	windowScript      = script.FromFS(lua.FS, "limit_window.lua").MergedBy(windowMerging)
+	windowScript      = mergedBy(windowMerging, "limit_window.lua")
 	owingWindowScript = script.FromFS(lua.FS, "limit_window.lua").Batched() // for windows that can hold more than their limit
 )
 

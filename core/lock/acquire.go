@@ -115,7 +115,7 @@ func (s *shared) finish(ctx context.Context, b *bid, held *Lock, err error) (*Lo
 			background.Go(func() { _ = held.Release(context.Background()) })
 		}
 	}()
-	s.store.NotifyCall(ctx, store.Event{Primitive: store.Lock, Name: s.name, Outcome: outcome}, b.began, err)
+	ask.Notify(ctx, s.store, store.Event{Primitive: store.Lock, Name: s.name, Outcome: outcome}, b.began, err)
 	told = true
 	if held == nil && b.doubt.Calls > 0 {
 		s.takeBack(b.doubt, false, b.ending(s, 0, failed))

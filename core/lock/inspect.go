@@ -26,7 +26,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	reply, err := l.run.Run(ctx, inspectScript, []string{b.key})
+	reply, err := l.asker.Run(ctx, inspectScript, []string{b.key})
 	if err != nil {
 		return State{}, err
 	}
@@ -66,7 +66,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	reply, err := l.run.Run(ctx, forceScript, []string{b.key})
+	reply, err := l.asker.Run(ctx, forceScript, []string{b.key})
 	if err != nil {
 		return false, err
 	}

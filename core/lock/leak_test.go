@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestNothingLeaks takes locks with and without rivals, drops some while the server is
@@ -157,7 +158,7 @@ func TestCanceledCallers(t *testing.T) {
 				return err
 			},
 		}
-		redistest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
+		storetest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
 			if state, err := observer.Inspect(t.Context(), key); err != nil || state != (lock.State{}) {
 				t.Errorf("%s: a call by a caller that went: got the state %+v, %v, want none: it was sent",
 					name, state, err)

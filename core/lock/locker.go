@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -37,7 +38,6 @@ type shared struct {
 
 	space    keyspace.Space
 	store    *store.Store
-	run      *script.Runner
 	asker    ask.Asker
 	terms    lease.Terms
 	undo     undo.Undoer
@@ -57,21 +57,18 @@ type shared struct {
 // joins all faults, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	st, unusable := store.Of(rdb)
-	own, err := opts.withDefaults(st)
-	space, fault := st.Space("lock", name)
+	in, _ := inside.Of(st)
+	own, err := opts.withDefaults(in)
+	space, fault := in.Space("lock", name)
 	if ring.Is(st.Client()) {
 		unusable = errRing
 	}
 	if err := errors.Join(unusable, fault, err); err != nil {
 		return nil, fmt.Errorf("lock.New: %w", err)
 	}
-	run, err := script.NewRunner(st, &script.Options{Budget: own.Budget})
-	if err != nil {
-		return nil, fmt.Errorf("lock.New: %w", err)
-	}
 	s := &shared{
-		name: name, opts: own, space: space, store: st, run: run, asker: ask.Asker{Runner: run, Budget: own.Budget},
-		undo: undo.Undoer{Total: st.Pending()},
+		name: name, opts: own, space: space, store: st, asker: ask.Asker{Runner: ask.Runner{Store: in, Budget: own.Budget}},
+		undo: undo.Undoer{Total: in.Pending()},
 	}
 	s.lasts = own.Lease
 	if own.MaxHold != 0 {
@@ -79,7 +76,7 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	}
 	s.ttl, s.keep = milliseconds(s.lasts), milliseconds(own.FenceRetention)
 	s.terms = lease.Terms{
-		Wheel: st.Leases(), Lease: own.Lease, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold,
+		Wheel: in.Leases(), Lease: own.Lease, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold,
 		Expired: ErrExpired, MaxHeld: ErrMaxHold,
 	}
 	s.notifier = newNotifier(st.Client(), s.queues.notify)

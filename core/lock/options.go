@@ -3,10 +3,10 @@ package lock
 import (
 	"time"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/core/store"
 )
 
 // These are the defaults of Options, and the range of a lease.
@@ -67,13 +67,13 @@ type Options struct {
 }
 
 // withDefaults returns a checked copy of the options with the defaults filled in.
-func (o *Options) withDefaults(st *store.Store) (Options, error) {
+func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
 	}
 	var c options.Check
-	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(script.DefaultBudget))
 	c.Milliseconds("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
 	c.Duration("Wait", &own.Wait, time.Millisecond, MaxLease, DefaultWait)
 	c.Duration("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)

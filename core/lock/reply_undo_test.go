@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // freeWithin waits until another caller can get the lock.
@@ -31,7 +32,7 @@ func freeWithin(t *testing.T, bound time.Duration, l *lock.Locker, key string) {
 // before their leases end.
 func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
-	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
+	storetest.EachPausedServer(t, func(t *testing.T, srv *storetest.PausedServer) {
 		prefix := srv.Prefix(t)
 		other := locker(t, srv.Client(t), prefix, nil)
 		l := locker(t, srv.Connected(t), prefix, &lock.Options{Budget: srv.Budget})

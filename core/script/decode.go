@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/wire"
 )
 
 // Decode puts a reply of the script, as [Runner.Run] returned it, into what dst points
@@ -32,19 +34,19 @@ import (
 // [ErrConfiguration] if dst can take no reply. It names the field, and contains nothing
 // of the reply. After an error, what dst points to is partly old and partly new.
 func (s *Script) Decode(reply, dst any) error {
-	if s == nil || s.sha == nil {
+	if !(*wire.Script)(s).Made() {
 		return &Error{Class: ErrConfiguration, Err: errScript}
 	}
 	to := reflect.ValueOf(dst)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
-		return &Error{Script: s.name, Class: ErrConfiguration, Err: fmt.Errorf("decode: dst is a %T: pass a pointer that is not nil", dst)}
+		return &Error{Script: s.Name(), Class: ErrConfiguration, Err: fmt.Errorf("decode: dst is a %T: pass a pointer that is not nil", dst)}
 	}
 	if err := decode("reply", "", reply, to.Elem()); err != nil {
 		class := ErrFailed
 		if errors.Is(err, errTarget) {
 			class = ErrConfiguration
 		}
-		return &Error{Script: s.name, Class: class, Err: err}
+		return &Error{Script: s.Name(), Class: class, Err: err}
 	}
 	return nil
 }

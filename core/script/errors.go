@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/wire"
 )
 
 // Every error of [Runner.Run], except that of the caller's own context, is an [*Error] and
@@ -14,32 +15,26 @@ import (
 var (
 	// ErrNotExecuted reports that nothing ran, so the call may be made again. Redis said
 	// so, or the command never reached a connection, or a store did not send it.
-	ErrNotExecuted = errors.New("script: not executed")
+	ErrNotExecuted = wire.ErrNotExecuted
 	// ErrMaybeExecuted reports that the reply was lost or late, or that it is neither the
 	// script's (see [Script.Replies]) nor a refusal that package script knows: a proxy may
 	// give such a reply in place of the script's. The script ran once or not at all. It
 	// was not sent again.
-	ErrMaybeExecuted = errors.New("script: maybe executed")
+	ErrMaybeExecuted = wire.ErrMaybeExecuted
 	// ErrConfiguration reports that the call was refused, and that it will be refused
 	// until the credentials, the ACL, the client or the keys are changed. Nothing ran,
 	// with one exception: if the ACL does not allow a command, a key or a channel that
 	// the script uses, Redis has run the script up to there, and what it wrote remains.
-	ErrConfiguration = errors.New("script: refused by configuration")
+	ErrConfiguration = wire.ErrConfiguration
 	// ErrFailed reports that the script raised an error, or returned one whose text stands
 	// in it: see [Runner.Run]. It is also the class of a reply that [Script.Decode] cannot
 	// use.
-	ErrFailed = errors.New("script: failed")
+	ErrFailed = wire.ErrFailed
 )
 
 var (
-	errBudget   = errors.New("no answer within the budget")
-	errUnsent   = errors.New("not sent within the budget")
-	errRunner   = errors.New("a nil or zero Runner: make one with NewRunner, and check its error first")
-	errSpent    = errors.New("the Call was sent before: a Sender sends it once")
-	errCall     = errors.New("a nil or zero Call: Runner.Run makes it")
-	errScript   = errors.New("a nil or zero Script: make one with New")
-	errNoKeys   = errors.New("a script needs at least one key")
-	errManyTags = errors.New("the keys do not share one {hash tag}, so a cluster could not run the script")
+	errRunner = errors.New("a nil or zero Runner: make one with NewRunner, and check its error first")
+	errScript = errors.New("a nil or zero Script: make one with New")
 )
 
 // Error says how a call ended. Its text may contain keys that Redis put there, so show it
@@ -65,7 +60,7 @@ func (e *Error) Code() string {
 	if !is {
 		return ""
 	}
-	return code.FindString(innermost(reply.Error()))
+	return code.FindString(wire.Innermost(reply.Error()))
 }
 
 var code = regexp.MustCompile(`^[A-Z]+\b`)
@@ -75,35 +70,9 @@ var code = regexp.MustCompile(`^[A-Z]+\b`)
 // does not know, because a proxy may have given it in place of a server.
 func (e *Error) Answered() bool {
 	_, is := errors.AsType[redis.Error](e.Err)
-	_, unknown := errors.AsType[unknownReplyError](e.Err)
+	_, unknown := errors.AsType[wire.UnknownReplyError](e.Err)
 	return is && !unknown && !errors.Is(e.Err, redis.Nil) // go-redis returns an error that wraps redis.Nil if a sentinel knows no master
 }
 
-// unknownReplyError is a reply that is neither the script's nor a known refusal.
-type unknownReplyError struct{ reply error }
-
-func (u unknownReplyError) Error() string {
-	return "an unknown reply, perhaps of a proxy: " + u.reply.Error()
-}
-func (u unknownReplyError) Unwrap() error { return u.reply }
-
 // Unwrap makes both the class and the cause visible to errors.Is.
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
-
-// place replaces Redis' name for the script by the name of its file: "user_script:12"
-// becomes "limit_window.lua:12".
-func (s *Script) place(err error) error {
-	text := err.Error()
-	if strings.Contains(text, "user_script:") {
-		return located{strings.ReplaceAll(text, "user_script:", s.name+":"), err}
-	}
-	return err
-}
-
-type located struct {
-	text string
-	err  error
-}
-
-func (l located) Error() string { return l.text }
-func (l located) Unwrap() error { return l.err }

@@ -2,13 +2,10 @@ package script_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"testing/fstest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
@@ -73,15 +70,4 @@ func ExampleFromFS() {
 	s := script.FromFS(files, "lua/one.lua")
 	fmt.Println(s.Name(), s.SHA())
 	// Output: one.lua e0e1f9fabfc9d4800c877a703b823ac0578ff8db
-}
-
-// A probe asks whether the server that has a key answers, and changes nothing there.
-func ExampleNewProbe() {
-	rdb := redistest.Embedded() // stands for your go-redis client
-
-	ctx := context.Background()
-	err := rdb.Process(ctx, script.NewProbe(ctx, "score:{user-17}"))
-	var refused redis.Error
-	fmt.Println("it answers:", errors.As(err, &refused))
-	// Output: it answers: true
 }

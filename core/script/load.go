@@ -9,7 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/call"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/wire"
 )
 
 // Load loads the scripts into Redis, on every node of a cluster, so that no later call
@@ -29,11 +31,11 @@ func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 	}
 	all := slices.Clone(scripts)
 	for _, s := range scripts {
-		if s == nil || s.sha == nil {
+		if !(*wire.Script)(s).Made() {
 			return &Error{Class: ErrConfiguration, Err: errScript}
 		}
-		if s.merging != nil {
-			all = append(all, s.merging.Script)
+		if by := (*wire.Script)(s).Merging(); by != nil {
+			all = append(all, (*Script)(by.Script))
 		}
 	}
 	if len(all) == 0 {
@@ -42,12 +44,12 @@ func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 	switch client := r.rdb.(type) {
 	case cluster:
 		into := func(ctx context.Context, node *redis.Client) error { return load(ctx, node, all) }
-		if err := within(ctx, all[0].name, func() error { return client.ForEachMaster(ctx, into) }); err != nil {
+		if err := within(ctx, all[0].Name(), func() error { return client.ForEachMaster(ctx, into) }); err != nil {
 			return err
 		}
 		brief, cancel := context.WithTimeout(ctx, replicasTime)
 		defer cancel()
-		_ = within(brief, all[0].name, func() error { return client.ForEachSlave(brief, into) })
+		_ = within(brief, all[0].Name(), func() error { return client.ForEachSlave(brief, into) })
 		return nil
 	case loader:
 		return load(ctx, client, all)
@@ -69,7 +71,7 @@ type cluster interface {
 
 func load(ctx context.Context, client loader, scripts []*Script) error {
 	for _, s := range scripts {
-		if err := within(ctx, s.name, func() error { return client.ScriptLoad(ctx, s.Source()).Err() }); err != nil {
+		if err := within(ctx, s.Name(), func() error { return client.ScriptLoad(ctx, s.Source()).Err() }); err != nil {
 			return err
 		}
 	}
@@ -84,12 +86,12 @@ func within(ctx context.Context, name string, f func() error) error {
 		switch _, is := errors.AsType[*Error](err); {
 		case err == nil:
 			return nil
-		case ended(ctx) != nil:
-			return ended(ctx)
+		case call.Ended(ctx) != nil:
+			return call.Ended(ctx)
 		case is:
 			return err
 		}
-		return &Error{Script: name, Class: (*Script)(nil).classify(err, false).class, Err: err}
+		return &Error{Script: name, Class: (*wire.Script)(nil).Classify(err, false).Class, Err: err}
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -45,19 +45,3 @@ func TestReplies(t *testing.T) {
 		t.Errorf("the script that the others are copies of: got %v, want no error", err)
 	}
 }
-
-// TestAProbeIsAnsweredByAnErrorAlone: no server has its script. A proxy may say OK to
-// anything.
-func TestAProbeIsAnsweredByAnErrorAlone(t *testing.T) {
-	t.Parallel()
-	for want, client := range map[bool]script.Client{
-		true:  redistest.Standalone(t).Client(t),
-		false: redistest.SameClient{Reply: "OK"},
-	} {
-		probe := script.NewProbe(t.Context(), redistest.Prefix(t))
-		_ = client.Process(t.Context(), probe)
-		if answered, unknown := probe.Answered(); answered != want || (unknown == nil) != want {
-			t.Errorf("a probe of %T: got answered %v, unknown %v, want answered %v", client, answered, unknown, want)
-		}
-	}
-}

@@ -1,16 +1,16 @@
 package script
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/call"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/wire"
 )
 
 // DefaultBudget is how long a call may take if neither Options.Budget nor the store's
@@ -32,13 +32,10 @@ type Options struct {
 // Runner runs scripts through one client. It makes each call at most once and within the
 // budget. It is safe for concurrent use. The zero Runner is not usable; use NewRunner.
 type Runner struct {
-	rdb      Client
-	sender   Sender // nil if there is none
-	budget   time.Duration
-	inline   bool
-	known    bool // the type of the client
-	pipeline *redis.AutoPipeliner
-	waiters  *waiters // for a pipeline
+	rdb    Client
+	client *call.Client // nil if there is a store
+	store  inside.Store // nil if there is none
+	budget time.Duration
 }
 
 // NewRunner makes a runner. rdb is a go-redis client or a store of package store. Nil
@@ -58,28 +55,19 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	sender, _ := rdb.(Sender)
-	if sender != nil {
-		rdb = sender.Client()
-	}
-	if err := check(rdb); err != nil {
-		return nil, err
-	}
-	if opts.Budget != 0 && opts.Budget < time.Millisecond {
-		return nil, fmt.Errorf("script: Budget is %v: use at least a millisecond, or 0 for %v", opts.Budget, DefaultBudget)
-	}
-	budget := opts.Budget
+	r := &Runner{rdb: rdb, budget: cmp.Or(opts.Budget, DefaultBudget)}
+	st, err := inside.Of(rdb)
 	switch {
-	case budget != 0:
-	case sender != nil:
-		budget = sender.Budget(DefaultBudget)
-	default:
-		budget = DefaultBudget
+	case err == nil:
+		r.rdb, r.store, r.budget = st.Client(), st, cmp.Or(opts.Budget, st.Budget(DefaultBudget))
+	case errors.Is(err, inside.ErrNone):
+		r.client, err = call.NewClient(rdb)
 	}
-	r := &Runner{rdb: rdb, sender: sender, budget: budget, pipeline: pipelineOf(rdb)}
-	r.inline, r.known = honoursDeadlines(rdb)
-	if r.pipeline != nil {
-		r.waiters = new(waiters)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.budget < time.Millisecond:
+		return nil, fmt.Errorf("script: Budget is %v: use at least a millisecond, or 0 for %v", opts.Budget, DefaultBudget)
 	}
 	return r, nil
 }
@@ -105,158 +93,28 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 // All keys must have the same {hash tag}, on a standalone server too, so that what works
 // on a laptop also works on a cluster.
 func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
-	call := new(Call)
-	if err := r.Do(ctx, call, s, keys, args...); err != nil {
-		return nil, err
-	}
-	return call.Reply(), nil
-}
-
-// Do is Run with a Call of yours, which has the reply afterwards. Use a Call once: the
-// client may still refer to its memory. [Call.Reset] tells you whether you may use it
-// again.
-func (r *Runner) Do(ctx context.Context, call *Call, s *Script, keys []string, args ...any) error {
 	misuse.Context(ctx)
 	switch {
 	case r == nil || r.rdb == nil:
-		return &Error{Class: ErrConfiguration, Err: errRunner}
-	case s == nil || s.sha == nil:
-		return &Error{Class: ErrConfiguration, Err: errScript}
-	case call == nil || call.made():
-		return &Error{Script: s.name, Class: ErrConfiguration, Err: errSpent}
+		return nil, &Error{Class: ErrConfiguration, Err: errRunner}
+	case !(*wire.Script)(s).Made():
+		return nil, &Error{Class: ErrConfiguration, Err: errScript}
 	}
-	if err := checkKeys(keys); err != nil {
-		return &Error{Script: s.name, Class: ErrConfiguration, Err: err}
+	c := new(call.Call)
+	if err := c.Set((*wire.Script)(s), keys, args); err != nil {
+		return nil, &Error{Script: s.Name(), Class: ErrConfiguration, Err: err}
 	}
-	call.runner, call.script, call.keys, call.args = r, s, keys, args
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	if r.sender != nil {
-		return r.sender.Send(ctx, call)
+	var err error
+	if r.store != nil {
+		err = r.store.Send(ctx, c, r.budget)
+	} else {
+		err = r.client.Do(ctx, c, r.budget, nil)
 	}
-	return call.Send(ctx, r.budget)
-}
-
-// ended returns ctx.Err(), but does not wait for a timer that is late.
-func ended(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return context.DeadlineExceeded
+	if err != nil {
+		return nil, err
 	}
-	return ctx.Err()
-}
-
-// process makes one attempt. If it returns before the command has ended, the command may
-// still be on its way. The error is then not the command's, and its reply must not be
-// read.
-func (r *Runner) process(call *call, attempt int, line []any) (*command, error) {
-	switch {
-	case call.by != nil:
-		call.pollAnew() // the transport ends the wait
-		cmd := call.command(call, attempt, line)
-		err := call.by(call, cmd)
-		if call.gaveUp = err != nil; call.gaveUp {
-			return cmd, err
-		}
-		return cmd, cmd.Err()
-	case r.inline && !call.isShort():
-		cmd := call.command(call, attempt, line)
-		return cmd, background.Process(call, r.rdb, cmd)
-	case r.pipeline != nil:
-		cmd := call.command(call, attempt, line)
-		future, err := r.submit(call, cmd)
-		if err != nil {
-			return cmd, err
-		}
-		w := r.waiters.get(&call.budget)
-		defer r.waiters.put(w)
-		err = future.WaitContext(w)
-		if err != nil && w.Err() != nil {
-			cmd.Withdraw() // it may still be in the pipeline's queue
-			return cmd, w.Err()
-		}
-		return cmd, err
-	}
-	ctx := call.real()
-	sent, over := ctx, context.CancelFunc(func() {})
-	switch {
-	case r.inline: // at the caller's own deadline, the client would close the connection
-		sent, over = context.WithDeadline(context.WithoutCancel(ctx), call.deadline.Add(call.short))
-	case r.known:
-		background.NoDeadlines()
-	}
-	cmd := call.command(sent, attempt, line)
-	done := background.Start(func() error {
-		defer over()
-		return r.rdb.Process(sent, cmd)
-	})
-	select {
-	case err := <-done:
-		return cmd, err
-	case <-ctx.Done():
-	}
-	if cmd.Withdraw() {
-		over() // it no longer waits for a connection
-		return cmd, ctx.Err()
-	}
-	select {
-	case err := <-done:
-		return cmd, err
-	default:
-		return cmd, ctx.Err()
-	}
-}
-
-// submit gives a command to the pipeline.
-func (r *Runner) submit(ctx context.Context, cmd *command) (future redis.AutoFuture, err error) {
-	defer background.Recover(&err)
-	return r.pipeline.Submit(ctx, cmd), nil
-}
-
-// pause waits before the next attempt, twice as long each time. It reports whether any of
-// the budget is left.
-func (b *budget) pause(attempt int) bool {
-	wait := time.Millisecond << min(attempt, 6)
-	wait += rand.N(wait)
-	if time.Until(b.deadline) <= wait {
-		return false
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-b.Context.Done():
-		return false
-	}
-}
-
-func checkKeys(keys []string) error {
-	if len(keys) == 0 {
-		return errNoKeys
-	}
-	if len(keys) == 1 {
-		return nil
-	}
-	tag := hashTag(keys[0])
-	for _, key := range keys[1:] {
-		if hashTag(key) != tag {
-			return errManyTags
-		}
-	}
-	return nil
-}
-
-// hashTag returns the part of a key that decides its slot: the text between the first {
-// and the first } after it, or the whole key if there is no such text. See the Redis
-// Cluster specification, "Hash tags".
-func hashTag(key string) string {
-	_, rest, ok := strings.Cut(key, "{")
-	if !ok {
-		return key
-	}
-	if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
-		return tag
-	}
-	return key
+	return c.Reply(), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/lua"
 )
 
@@ -82,7 +83,7 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 // stay reserved.
 func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
-	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
+	storetest.EachPausedServer(t, func(t *testing.T, srv *storetest.PausedServer) {
 		ctx, prefix := t.Context(), srv.Prefix(t)
 		rdb := srv.Connected(t)
 		s, other := newStock(t, rdb, prefix, &stock.Options{Budget: srv.Budget}), newStock(t, srv.Client(t), prefix, nil)

@@ -55,7 +55,7 @@ func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *Reser
 			background.Go(func() { _ = r.Cancel(context.Background()) })
 		}
 	}()
-	s.store.NotifyCall(ctx, store.Event{Primitive: store.Stock, Name: s.name, Outcome: outcome, Cost: r.quantity}, began, err)
+	ask.Notify(ctx, s.store, store.Event{Primitive: store.Stock, Name: s.name, Outcome: outcome, Cost: r.quantity}, began, err)
 	told = true
 	if err != nil {
 		return nil, err

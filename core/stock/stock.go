@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -74,25 +75,22 @@ type Stock struct {
 // joins all faults, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	st, unusable := store.Of(rdb)
-	own, err := opts.withDefaults(st)
-	space, fault := st.Space("stock", name)
+	in, _ := inside.Of(st)
+	own, err := opts.withDefaults(in)
+	space, fault := in.Space("stock", name)
 	if ring.Is(st.Client()) {
 		unusable = errRing
 	}
 	if err := errors.Join(unusable, fault, err); err != nil {
 		return nil, fmt.Errorf("stock.New: %w", err)
 	}
-	run, err := script.NewRunner(st, &script.Options{Budget: own.Budget})
-	if err != nil {
-		return nil, fmt.Errorf("stock.New: %w", err)
-	}
 	s := &Stock{
 		name: name, opts: own, lease: milliseconds(own.Lease), space: space, store: st,
-		asker: ask.Asker{Runner: run, Budget: own.Budget},
-		plain: lease.Terms{Wheel: st.Leases(), Lease: own.Lease, NoRenewal: true, Expired: ErrLapsed},
-		kept:  lease.Terms{Wheel: st.Leases(), Lease: own.Lease, Expired: ErrLapsed},
-		undo:  undo.Undoer{Room: doubted, Total: st.Pending()},
-		late:  undo.Undoer{Room: doubted, Total: st.Pending()},
+		asker: ask.Asker{Runner: ask.Runner{Store: in, Budget: own.Budget}},
+		plain: lease.Terms{Wheel: in.Leases(), Lease: own.Lease, NoRenewal: true, Expired: ErrLapsed},
+		kept:  lease.Terms{Wheel: in.Leases(), Lease: own.Lease, Expired: ErrLapsed},
+		undo:  undo.Undoer{Room: doubted, Total: in.Pending()},
+		late:  undo.Undoer{Room: doubted, Total: in.Pending()},
 	}
 	s.kept.Together = renewals{s}
 	store.Register(st, s, (*Stock).gauge, nil)
@@ -135,7 +133,7 @@ func (s *Stock) number(
 
 // once is number for a script that must not run twice.
 func (s *Stock) once(ctx context.Context, sc *script.Script, key string, args ...any) (int64, error) {
-	reply, err := s.asker.Runner.Run(ctx, sc, []string{key}, args...)
+	reply, err := s.asker.Run(ctx, sc, []string{key}, args...)
 	n, _ := reply.(int64)
 	return n, err
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/call"
 	"github.com/neap-go/neap/core/internal/queue"
 	"github.com/neap-go/neap/core/script"
 )
@@ -35,19 +36,19 @@ var errOpen = errors.New("not sent, since Redis did not answer lately")
 type breaker struct {
 	*gobreaker.TwoStepCircuitBreaker[any]
 
-	node      *node
-	client    script.Client
-	budget    time.Duration
-	open      atomic.Bool  // true also while it is half-open
-	failed    atomic.Int64 // when a call last had no answer or was held back
-	left      atomic.Bool  // it is no longer used
-	probing   atomic.Bool
-	transport *transport // nil if calls are not sent in batches
+	node    *node
+	calls   *call.Client
+	budget  time.Duration
+	open    atomic.Bool  // true also while it is half-open
+	failed  atomic.Int64 // when a call last had no answer or was held back
+	left    atomic.Bool  // it is no longer used
+	probing atomic.Bool
+	queue   call.Transport // nil if calls are not sent in batches
 }
 
-func newBreaker(of *node, client script.Client, budget time.Duration) *breaker {
+func newBreaker(of *node, calls *call.Client, budget time.Duration) *breaker {
 	var row, half time.Time // when the row of failures began, and when half of the failures that can trip it had happened
-	b := &breaker{node: of, client: client, budget: budget}
+	b := &breaker{node: of, calls: calls, budget: budget}
 	b.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
 		Interval:     tripBudgets * budget,
@@ -78,7 +79,7 @@ func newBreaker(of *node, client script.Client, budget time.Duration) *breaker {
 		IsSuccessful: answered,
 		IsExcluded: func(err error) bool {
 			_, is := errors.AsType[gaveUpError](err)
-			return is || isPanic(err)
+			return is || background.IsPanic(err)
 		},
 	})
 	return b
@@ -98,22 +99,27 @@ func answered(err error) bool {
 	return err == nil || is && failure.Answered()
 }
 
+// isCallers reports whether an error of a call is the end of the caller's own context.
+func isCallers(err error) bool {
+	_, is := errors.AsType[*script.Error](err)
+	return !is
+}
+
 // gaveUpError is the error of a call whose caller's context ended before the budget. It
 // says nothing about Redis.
 type gaveUpError struct{ error }
 
 // send makes a call within that budget. If the breaker is open, it sends only essential
-// calls, and does not count them. Calls of scripts that are Batched go through the queue,
-// where BeginDirect and maySend decide whether a call goes in a batch.
-func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Duration) error {
-	if b.transport != nil && call.Script().IsBatched() && !b.open.Load() {
-		err := call.SendBy(ctx, budget, b.transport.by)
+// calls, and does not count them. Calls of scripts that are Batched go through the queue.
+func (b *breaker) send(ctx context.Context, c *call.Call, budget time.Duration) error {
+	if b.queue != nil && c.Script().IsBatched() && !b.open.Load() {
+		err := b.calls.Do(ctx, c, budget, b.queue)
 		if !answered(err) {
 			err = b.node.explain(err)
 		}
 		return err
 	}
-	return b.sendAlone(ctx, call, budget)
+	return b.sendAlone(ctx, c, budget)
 }
 
 // isShort reports whether the caller's own deadline ends a call before its budget does.
@@ -125,50 +131,50 @@ func isShort(ctx context.Context, due time.Time) bool {
 // sendAlone makes a call without the queue. It asks the breaker itself. While the breaker
 // is open, a short call must not find out whether Redis answers again, because it has less
 // time than Redis has. A probe does, and then no call need do it.
-func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.Duration) error {
-	if call.Asked.IsZero() {
-		call.Asked = time.Now()
+func (b *breaker) sendAlone(ctx context.Context, c *call.Call, budget time.Duration) error {
+	if c.Asked.IsZero() {
+		c.Asked = time.Now()
 	}
-	due := call.Asked.Add(budget)
+	due := c.Asked.Add(budget)
 	short := isShort(ctx, due)
-	if b.open.Load() && (short || b.probing.Load()) && !call.Script().IsEssential() {
-		b.probe(call.Key(), budget)
-		return b.holdBack(call)
+	if b.open.Load() && (short || b.probing.Load()) && !c.Script().IsEssential() {
+		b.probe(c.Key(), budget)
+		return b.holdBack(c)
 	}
 	send := func() error {
-		err := call.Send(ctx, budget)
-		if err != nil && ask.IsCallers(err) && (short || time.Now().Before(due)) {
+		err := b.calls.Do(ctx, c, budget, nil)
+		if err != nil && isCallers(err) && (short || time.Now().Before(due)) {
 			return gaveUpError{err}
 		}
 		return err
 	}
 	err := b.count(send)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		if !call.Script().IsEssential() {
-			return b.holdBack(call)
+		if !c.Script().IsEssential() {
+			return b.holdBack(c)
 		}
 		err = send()
 	}
 	if early, is := errors.AsType[gaveUpError](err); is {
-		b.probe(call.Key(), budget)
+		b.probe(c.Key(), budget)
 		return early.error
 	}
 	switch {
-	case isPanic(err):
+	case background.IsPanic(err):
 		return err
 	case answered(err):
 		b.node.answered()
 		return err
 	}
 	lost := err
-	if ask.IsCallers(err) { // the caller left, and the call went on until its budget ended
+	if isCallers(err) { // the caller left, and the call went on until its budget ended
 		lost = errDoubt
-		if !call.Written() {
+		if !c.Written() {
 			lost = errNotSent
 		}
 	}
 	b.failed.Store(b.node.unanswered(lost, 1))
-	if !call.Written() {
+	if !c.Written() {
 		b.node.connect()
 	}
 	return b.node.explain(err)
@@ -188,9 +194,9 @@ func (b *breaker) count(send func() error) error {
 }
 
 // holdBack returns the error of a call that is not sent.
-func (b *breaker) holdBack(call *script.Call) error {
+func (b *breaker) holdBack(c *call.Call) error {
 	b.failed.Store(b.node.heldBack())
-	return b.node.explain(&script.Error{Script: call.Script().Name(), Class: script.ErrNotExecuted, Err: errOpen})
+	return b.node.explain(&script.Error{Script: c.Script().Name(), Class: script.ErrNotExecuted, Err: errOpen})
 }
 
 // Note notes how a batch or a probe ended.
@@ -208,7 +214,7 @@ func (b *breaker) Note(r queue.Result, calls int) {
 		b.node.answered()
 		return
 	}
-	if r != queue.Unknown { // resultOf has told the node
+	if r != queue.Unknown { // the node has been told
 		b.failed.Store(b.node.unanswered(err, calls))
 	}
 }

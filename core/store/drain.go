@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -61,12 +60,4 @@ func (s *Store) settle(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
-}
-
-// Pending returns the counter of background tasks. The library's own packages add to it.
-func (s *Store) Pending() *atomic.Int64 {
-	if s == nil {
-		return nil
-	}
-	return &s.pending
 }

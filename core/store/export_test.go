@@ -46,6 +46,9 @@ func Reloader(read func(ctx context.Context) error) (failed func(since time.Time
 	return func(since time.Time, calls int) { r.failed(c.now(), int64(since.Sub(c.began))+1, calls) }
 }
 
+// BreakerOpen reports whether calls with that budget are held back.
+func (s *Store) BreakerOpen(budget time.Duration) bool { return s.nodes.open(budget) }
+
 // Nodes returns how many nodes are stored.
 func (s *Store) Nodes() int {
 	s.nodes.mu.RLock()

@@ -15,6 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/call"
+	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -31,10 +33,10 @@ type nodes struct {
 	notify Observer
 	slots  reloader
 	dialer *dialer // for the client itself
-	client script.Client
-	single script.Client // the client itself, if it has one server
-	batch  pipeliner     // nil if calls are not sent in batches
-	direct bool          // batch ends calls at their deadlines
+	calls  *call.Client
+	single script.Client  // the client itself, if it has one server
+	batch  wire.Pipeliner // nil if calls are not sent in batches
+	timely bool           // batch ends calls at their deadlines
 
 	sweep atomic.Int64 // when to look for lost nodes that are not asked any more; 0 if none is lost
 
@@ -50,9 +52,9 @@ type lane struct {
 }
 
 // follow finds out from the client how to tell which server has a key.
-func (n *nodes) follow(rdb script.Client) {
+func (n *nodes) follow(rdb script.Client, calls *call.Client) {
 	n.all, n.breakers = map[string]*node{}, map[lane]*breaker{}
-	n.client, n.dialer = rdb, dialerOf(rdb)
+	n.calls, n.dialer = calls, dialerOf(rdb)
 	switch c := rdb.(type) {
 	case *redis.Client:
 		n.name, n.single = c.Options().Addr, c
@@ -75,11 +77,11 @@ func (n *nodes) follow(rdb script.Client) {
 func (n *nodes) batches(rdb script.Client) {
 	switch c := rdb.(type) {
 	case *redis.Client:
-		n.batch, n.direct = c, c.Options().ContextTimeoutEnabled
+		n.batch, n.timely = c, c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
-		n.batch, n.direct = c, c.Options().ContextTimeoutEnabled
+		n.batch, n.timely = c, c.Options().ContextTimeoutEnabled
 	case *redis.Ring:
-		n.batch, n.direct = c, c.Options().ContextTimeoutEnabled
+		n.batch, n.timely = c, c.Options().ContextTimeoutEnabled
 	}
 }
 
@@ -183,9 +185,9 @@ func (n *nodes) add(l lane, c *redis.Client) (b *breaker, gone []*node) {
 		n.lumped.Store(n.all[""] != nil)
 	}
 	if n.breakers[l] == nil {
-		b := newBreaker(n.all[address], n.client, l.budget)
+		b := newBreaker(n.all[address], n.calls, l.budget)
 		if n.batch != nil && (n.of == nil || address != "") { // no batches while the server is not known
-			b.transport = newTransport(b, n.batch, n.direct, l.budget)
+			b.queue = newQueue(b, n.batch, n.timely, l.budget)
 		}
 		n.breakers[l] = b
 	}

@@ -168,19 +168,6 @@ func (s *Store) Notify(ctx context.Context, e Event) {
 	}
 }
 
-// NotifyCall gives the end of a call to the observers, with its duration and, if Redis
-// did not answer, the class of its error. The library's own packages use it.
-func (s *Store) NotifyCall(ctx context.Context, e Event, began time.Time, err error) {
-	if !s.Observed() {
-		return
-	}
-	e.Duration = time.Since(began)
-	if e.Outcome == Failed || e.Outcome == Canceled {
-		e.Class = ClassOf(err)
-	}
-	s.observers.notify(ctx, e)
-}
-
 // Observed reports whether the store has an observer.
 func (s *Store) Observed() bool { return s.made() && s.observers.list.Load() != nil }
 

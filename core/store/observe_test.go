@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
@@ -242,7 +243,7 @@ func TestAnEventAllocatesNothing(t *testing.T) { //nolint:paralleltest // it cou
 	began := time.Now()
 	for name, o := range map[string]store.Observer{"no observer": nil, "an observer": func(context.Context, store.Event) {}} {
 		remove := st.Observe(o)
-		if n := testing.AllocsPerRun(100, func() { st.NotifyCall(t.Context(), e, began, nil) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() { ask.Notify(t.Context(), st, e, began, nil) }); n > 0 {
 			t.Errorf("%s: got %v allocations for an event, want none", name, n)
 		}
 		remove()

@@ -39,11 +39,12 @@ func Of(rdb script.Client) (*Store, error) {
 }
 
 func alone(rdb script.Client) (*Store, error) {
-	if err := check(rdb); err != nil {
+	calls, err := clientOf(rdb)
+	if err != nil {
 		return nil, err
 	}
 	own, err := (*Options)(nil).withDefaults()
-	return newStore(rdb, own), err
+	return newStore(rdb, calls, own), err
 }
 
 // stores maps the weak pointer of a client to a weak.Pointer[Store]. A store refers to

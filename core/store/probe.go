@@ -8,7 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/queue"
-	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/internal/wire"
 )
 
 // ask calls a script that no server has. Any answer shows that the server of the key
@@ -16,17 +16,20 @@ import (
 func (b *breaker) ask(key string, d time.Duration) queue.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	cmd := script.NewProbe(ctx, key)
+	cmd := wire.NewProbe(ctx, key)
 	asked := background.Start(func() error { // some clients do not end with ctx
-		if err := b.client.Process(ctx, cmd); err != nil {
+		if err := b.calls.Process(ctx, cmd); err != nil {
 			return err
 		}
 		return cmd.Err() // an AutoPipeliner answers here
 	})
 	select {
 	case err := <-asked:
-		stamp(err, cmd)
-		return b.resultOf(cmd)
+		r, unknown := cmd.Result(err)
+		if unknown != nil {
+			b.unknown(unknown)
+		}
+		return r
 	case <-ctx.Done():
 		return queue.Unanswered
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/call"
 	"github.com/neap-go/neap/core/internal/queue"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -28,7 +29,11 @@ func (noScript) RedisError()   {}
 // read.
 func TestAProbeThatIsAnsweredIsAnswered(t *testing.T) {
 	t.Parallel()
-	b := &breaker{client: atOnce{}}
+	calls, err := call.NewClient(atOnce{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &breaker{calls: calls}
 	for range redistest.Ops(500_000) {
 		if r := b.ask("k", time.Minute); r != queue.Answered {
 			t.Fatalf("a probe that was answered at once: got the result %v, want %v", r, queue.Answered)

@@ -9,7 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/call"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
@@ -30,7 +31,7 @@ type Store struct {
 	shared    bool // it is of Of
 }
 
-func newStore(rdb script.Client, opts Options) *Store {
+func newStore(rdb script.Client, calls *call.Client, opts Options) *Store {
 	c := clock{time.Now()}
 	s := &Store{
 		client: rdb, opts: opts,
@@ -42,7 +43,7 @@ func newStore(rdb script.Client, opts Options) *Store {
 	for _, o := range opts.Observers {
 		s.Observe(o)
 	}
-	s.nodes.follow(rdb)
+	s.nodes.follow(rdb, calls)
 	s.contact.found = s.nodes.found
 	if opts.Queue == Queued {
 		s.nodes.batches(rdb)
@@ -63,22 +64,19 @@ func Open(rdb script.Client, opts *Options) (*Store, error) {
 	if inside, is := rdb.(*Store); is && inside.made() {
 		rdb = inside.client
 	}
-	if err := errors.Join(check(rdb), err); err != nil {
+	calls, fault := clientOf(rdb)
+	if err := errors.Join(fault, err); err != nil {
 		return nil, fmt.Errorf("store.Open: %w", err)
 	}
-	return newStore(rdb, own), nil
+	return newStore(rdb, calls, own), nil
 }
 
-// check returns why no store can be made from rdb.
-func check(rdb script.Client) error {
-	switch rdb.(type) {
-	case *Store:
-		return errStore
-	case script.Sender: // it would hide its options, and whether it is a Ring
-		return fmt.Errorf("%w: rdb is a %T, which stands before a store: pass the store itself", script.ErrClient, rdb)
+// clientOf returns how calls are sent to rdb, or why no store can be made from it.
+func clientOf(rdb script.Client) (*call.Client, error) {
+	if _, err := inside.Of(rdb); !errors.Is(err, inside.ErrNone) {
+		return nil, err
 	}
-	_, err := script.NewRunner(rdb, nil)
-	return err
+	return call.NewClient(rdb)
 }
 
 // Process sends a command as the client does. It makes a Store a [script.Client], so that
@@ -101,65 +99,6 @@ func (s *Store) Client() script.Client {
 
 func (s *Store) made() bool { return s != nil && s.client != nil }
 
-// Space makes the keys of one limiter, locker, guard or stock. The library's own packages
-// use it. The error is about the name. A nil or zero store has the default prefix and no
-// secret.
-func (s *Store) Space(kind, name string) (keyspace.Space, error) {
-	if !s.made() {
-		return keyspace.New(kind, name, DefaultPrefix, nil)
-	}
-	space, err := keyspace.New(kind, name, s.opts.Prefix, s.opts.SubjectSecret)
-	if s.opts.StoredSubjects {
-		space = space.Stored()
-	}
-	return space, err
-}
-
-// ParseKey parses a key that a limiter, locker, guard or stock on the store has made. ok
-// is false if it is not such a key. The parts are the kind (such as limit), the name, the
-// subject as Redis has it, and what follows. ParseKey sends nothing. It is for operators'
-// tools.
-func (s *Store) ParseKey(key string) (parts keyspace.Parts, ok bool) {
-	if !s.made() {
-		return keyspace.Parse(DefaultPrefix, key)
-	}
-	return keyspace.Parse(s.opts.Prefix, key)
-}
-
-// Leases returns the wheel that renews what is held on the store. The library's own packages
-// use it.
-func (s *Store) Leases() *lease.Wheel {
-	if s == nil {
-		return nil
-	}
-	return s.leases
-}
-
-// Budget returns Options.Budget, or otherwise if that is 0 or the store is nil or zero.
-func (s *Store) Budget(otherwise time.Duration) time.Duration {
-	if s == nil || s.opts.Budget == 0 {
-		return otherwise
-	}
-	return s.opts.Budget
-}
-
-// Send makes a call of a [script.Runner]. If the breaker of its server and budget is
-// open, it returns [script.ErrNotExecuted] at once, unless the script is essential. The
-// library uses it: it makes a Store a [script.Sender].
-func (s *Store) Send(ctx context.Context, call *script.Call) error {
-	if !s.made() {
-		return &script.Error{Class: script.ErrConfiguration, Err: errStore}
-	}
-	b := s.nodes.breaker(ctx, call.Key(), call.Budget())
-	err := b.send(ctx, call, s.contact.budget(b.node, call.Budget()))
-	if err == nil {
-		s.nodes.found()
-		return nil
-	}
-	b.node.refused(err)
-	return err
-}
-
 // Diagnose connects to Redis, or to the first address of a cluster, on a connection of
 // its own. It reports why the server cannot be asked: for example a refused port, an
 // unknown CA, or a server that wants TLS. It returns nil if the server answers, even if
@@ -174,21 +113,4 @@ func (s *Store) Diagnose(ctx context.Context) error {
 		return errStore
 	}
 	return s.nodes.dialer.diagnose(ctx)
-}
-
-// BreakerOpen reports whether calls with that budget are held back now because Redis, or
-// one of its servers, did not answer. A server without a call for a minute does not
-// count, because it may have left the cluster.
-func (s *Store) BreakerOpen(budget time.Duration) bool {
-	return s.made() && s.nodes.open(budget)
-}
-
-// Node returns the address of the server that has a key. It returns "" if the client has
-// only one server, or has had no answer yet. It sends nothing.
-func (s *Store) Node(ctx context.Context, key string) string {
-	if !s.made() {
-		return ""
-	}
-	_, address := s.nodes.server(ctx, key)
-	return address
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -130,9 +131,6 @@ func TestAStoreIsNotWrapped(t *testing.T) {
 	t.Parallel()
 	wrapped := struct{ *store.Store }{storetest.At(t, unused(t), "p")}
 	for name, construct := range constructors {
-		if name == "script.NewRunner" {
-			continue // which asks by way of it
-		}
 		if err := construct(wrapped); !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "pass the store itself") {
 			t.Errorf("%s of a struct around a store: got %v, want an ErrClient", name, err)
 		}
@@ -254,11 +252,10 @@ func TestARunnerHasTheBudgetOfItsStore(t *testing.T) {
 // TestBudgetIsTheDefaultOfAll primitives without a Budget of their own.
 func TestBudgetIsTheDefaultOfAll(t *testing.T) {
 	t.Parallel()
-	st := storetest.Open(t, unused(t), store.Options{Budget: 7 * time.Second})
-	if got := st.Budget(time.Second); got != 7*time.Second {
-		t.Errorf("Budget: got %v, want that of the options", got)
-	}
-	if got := storetest.At(t, unused(t), "p").Budget(time.Second); got != time.Second {
-		t.Errorf("Budget: got %v, want the primitive's own", got)
+	for budget, want := range map[time.Duration]time.Duration{7 * time.Second: 7 * time.Second, 0: time.Second} {
+		in, err := inside.Of(storetest.Open(t, unused(t), store.Options{Budget: budget}))
+		if err != nil || in.Budget(time.Second) != want {
+			t.Errorf("a store with a Budget of %v: got %v, %v for what would have a second, want %v", budget, in.Budget(time.Second), err, want)
+		}
 	}
 }

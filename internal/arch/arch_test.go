@@ -30,9 +30,14 @@ const (
 // module. A room may be empty.
 var layers = [][]string{
 	{rootPackage, "lua", "core/internal/misuse", "core/internal/background", "internal/isnil", "internal/address"},
+	{"core/internal/keyspace", "core/internal/lease", "core/internal/queue"},
+	{"core/internal/wire"},
+	{"core/internal/call"},
+	{"core/internal/inside"},
 	{"core/script"},
 	{"core/internal", "internal/redistest"},
 	{"core/store"},
+	{"core/internal/ask"},
 	{"core/script/scripttest", "neaptest"}, // for users' tests: what starts servers, and what does without
 	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate", "contrib/redis_rate"}, // the second is a limiter in another library's words

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/call"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -18,10 +19,7 @@ const again = time.Millisecond
 
 // Asker makes calls, and repeats them if their reply is lost. Half of its budget is for
 // repetitions. It is safe for concurrent use.
-type Asker struct {
-	Runner *script.Runner
-	Budget time.Duration
-}
+type Asker struct{ Runner }
 
 // Ask runs a script that may safely run twice. If ctx has ended, it sends nothing. It
 // repeats a call whose reply is lost, as long as half of the budget is left. asked is
@@ -38,12 +36,12 @@ func (a *Asker) Ask(
 	}
 	err = Repeat(ctx, began, a.Budget/2, func() error {
 		asked = time.Now()
-		call := new(script.Call)
-		err := a.Runner.Do(ctx, call, sc, []string{key}, args...)
+		c := new(call.Call)
+		err := a.Do(ctx, c, sc, []string{key}, args...)
 		switch {
 		case err == nil:
-			reply = call.Reply()
-		case IsCallers(err) && call.Written(), errors.Is(err, script.ErrMaybeExecuted):
+			reply = c.Reply()
+		case IsCallers(err) && c.Written(), errors.Is(err, script.ErrMaybeExecuted):
 			in.Add(Doubt{asked, 1})
 		}
 		return err

@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/call"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
@@ -51,12 +53,29 @@ var question = script.New("question.lua", "return 1")
 
 func asker(t *testing.T, s *server) *Asker {
 	t.Helper()
-	run, err := script.NewRunner(s, &script.Options{Budget: budget})
+	s.began = time.Now()
+	return of(t, s)
+}
+
+// of returns an Asker of a client without a store.
+func of(t *testing.T, rdb script.Client) *Asker {
+	t.Helper()
+	client, err := call.NewClient(rdb)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.began = time.Now()
-	return &Asker{Runner: run, Budget: budget}
+	return &Asker{Runner{bare{client: client}, budget}}
+}
+
+// bare is the inside of a store that only sends.
+type bare struct {
+	inside.Store
+
+	client *call.Client
+}
+
+func (b bare) Send(ctx context.Context, c *call.Call, budget time.Duration) error {
+	return b.client.Do(ctx, c, budget, nil)
 }
 
 // unwritten keeps each command until its caller has left, and never writes it.
@@ -72,11 +91,7 @@ func (unwritten) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestACallThatWasNotWrittenIsInNoDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		run, err := script.NewRunner(unwritten{}, &script.Options{Budget: budget})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := &Asker{Runner: run, Budget: budget}
+		a := of(t, unwritten{})
 		ctx, cancel := context.WithTimeout(t.Context(), budget/2)
 		defer cancel()
 		if _, _, in, err := a.Ask(ctx, question, "k"); !errors.Is(err, context.DeadlineExceeded) || in.Calls != 0 {

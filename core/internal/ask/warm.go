@@ -10,8 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // warmBudget is the budget of a Warm whose context has no deadline.
@@ -22,19 +24,20 @@ const warmBudget = 10 * time.Second
 // answers to SCRIPT LOAD: a call that finds its script missing sends the text. So it is an
 // error if a server does not answer, or if the first request would not be answered either.
 func Warm(
-	ctx context.Context, rdb script.Client, question func(ctx context.Context, run *script.Runner) error, scripts ...*script.Script,
+	ctx context.Context, st *store.Store, question func(ctx context.Context, run *Runner) error, scripts ...*script.Script,
 ) error {
 	misuse.Context(ctx)
 	ctx, cancel := context.WithTimeout(ctx, warmBudget)
 	defer cancel()
-	run, err := script.NewRunner(rdb, &script.Options{Budget: warmBudget})
+	loads, err := script.NewRunner(st, &script.Options{Budget: warmBudget})
 	if err != nil {
 		return err
 	}
-	why := diagnose(ctx, rdb)
-	err = run.Load(ctx, scripts...)
+	why := diagnose(ctx, st)
+	err = loads.Load(ctx, scripts...)
 	if _, replied := errors.AsType[redis.Error](err); err == nil || replied {
-		err = question(ctx, run)
+		in, _ := inside.Of(st)
+		err = question(ctx, &Runner{in, warmBudget})
 	}
 	return why(err)
 }
@@ -44,16 +47,10 @@ const diagnoseAfter = 200 * time.Millisecond
 
 // diagnose finds out what is wrong with a store while a Warm takes long, so that the
 // error can name it. The client only knows that it had no answer in time.
-func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
-	store, is := rdb.(interface {
-		Diagnose(ctx context.Context) error
-	})
-	if !is {
-		return func(err error) error { return err }
-	}
+func diagnose(ctx context.Context, st *store.Store) (why func(error) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	found := make(chan error, 1)
-	timer := background.AfterFunc(diagnoseAfter, func() { found <- store.Diagnose(ctx) })
+	timer := background.AfterFunc(diagnoseAfter, func() { found <- st.Diagnose(ctx) })
 	return func(err error) error {
 		timer.Stop()
 		defer cancel()
@@ -72,8 +69,8 @@ func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
 }
 
 // About returns the question that runs a script with a key and no arguments.
-func About(sc *script.Script, key string) func(ctx context.Context, run *script.Runner) error {
-	return func(ctx context.Context, run *script.Runner) error {
+func About(sc *script.Script, key string) func(ctx context.Context, run *Runner) error {
+	return func(ctx context.Context, run *Runner) error {
 		_, err := run.Run(ctx, sc, []string{key})
 		return err
 	}

@@ -2,6 +2,7 @@ package background
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -22,6 +23,13 @@ func (p *PanicError) Error() string {
 func (p *PanicError) Unwrap() error {
 	err, _ := p.value.(error)
 	return err
+}
+
+// IsPanic reports whether a call ended because a hook or the client panicked. That says
+// nothing about the server.
+func IsPanic(err error) bool {
+	_, is := errors.AsType[*PanicError](err)
+	return is
 }
 
 // Recover turns a panic into a [*PanicError] and logs it. It must be deferred.

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // a nil or zero receiver. plain are the types whose zero value is usable.
 var (
 	made = []reflect.Type{
-		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Call](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
+		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
 		reflect.TypeFor[limit.Concurrency](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](),
 		reflect.TypeFor[idempotency.Guard](), reflect.TypeFor[idempotency.Claim](),
 		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](), reflect.TypeFor[callback.Endpoint](),
@@ -44,7 +44,7 @@ var (
 		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.DroppedError](), reflect.TypeFor[limit.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.CalendarWindow](), reflect.TypeFor[limit.SlidingWindow](),
 		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](), reflect.TypeFor[gate.List](),
-		reflect.TypeFor[callback.EventError](), reflect.TypeFor[script.Merger](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
+		reflect.TypeFor[callback.EventError](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
 	}
 )
 

@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // These constants limit how many calls there are.
 const (
@@ -69,6 +72,12 @@ type Server interface {
 	// Send sends the calls of a batch. It returns when each call has its answer, or when
 	// no answer is expected any more. Several batches may be in flight at once.
 	Send(b *Batch) Result
+	// Alone sends the call of a lone caller, which waits for it. The context is the
+	// caller's.
+	Alone(ctx context.Context, c Call) Result
+	// Left reports that the caller of Alone left before its budget had ended. It says
+	// nothing about the server that has the key.
+	Left(key string)
 	// Note reports the result of each batch, except Ignored. It also reports Unsent for
 	// each call that expired in the queue while the server did not answer, unless the call
 	// was short; and Unsent with no calls for each probe without an answer during which no

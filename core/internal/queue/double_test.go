@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -48,6 +49,9 @@ func (d *double) Send(b *Batch) Result {
 	time.Sleep(trip + slower)
 	return max(result, Answered)
 }
+
+func (*double) Alone(context.Context, Call) Result { panic("no call goes by itself in these tests") }
+func (*double) Left(string)                        {}
 
 func (d *double) Note(r Result, _ int) {
 	d.mu.Lock()
@@ -117,7 +121,7 @@ func inBubble(t *testing.T, d *double, run func(t *testing.T, d *double, q *Queu
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		defer settle()
-		run(t, d, New(d, budget))
+		run(t, d, New(d, budget, false))
 	})
 }
 

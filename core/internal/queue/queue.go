@@ -23,6 +23,7 @@ var errGone = errors.New("the goroutine that sent the call ended")
 // it.
 type Queue struct {
 	server  Server
+	timely  bool // a lone caller may send its call by itself
 	began   time.Time
 	entries sync.Pool
 	next    rule
@@ -55,9 +56,10 @@ const (
 	silent // it did not answer a batch: nothing is sent until it answers a probe
 )
 
-// New makes a queue for calls with that budget.
-func New(s Server, budget time.Duration) *Queue {
-	return &Queue{server: s, began: time.Now(), pace: newPace(budget), next: spaced, gosched: runtime.Gosched}
+// New makes a queue for calls with that budget. timely says that calls end at their
+// deadlines: a lone caller then sends its call by itself.
+func New(s Server, budget time.Duration, timely bool) *Queue {
+	return &Queue{server: s, timely: timely, began: time.Now(), pace: newPace(budget), next: spaced, gosched: runtime.Gosched}
 }
 
 // rule reports whether another batch may leave while some are in flight. It is asked at
@@ -76,6 +78,9 @@ func (q *Queue) at(t time.Time) int64 { return int64(t.Sub(q.began)) + 1 }
 // withdrawn in time, it did not run. If sending did not return, the error is errGone. The
 // context must have a deadline.
 func (q *Queue) Do(ctx context.Context, c Call) error {
+	if q.direct(ctx, c) {
+		return nil
+	}
 	e, _ := q.entries.Get().(*Entry)
 	if e == nil {
 		e = &Entry{done: make(chan struct{}, 1)}

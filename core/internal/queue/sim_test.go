@@ -2,6 +2,7 @@ package queue
 
 import (
 	"cmp"
+	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -45,6 +46,9 @@ type link struct {
 	trip    time.Duration
 	perCall time.Duration
 }
+
+func (link) Alone(context.Context, Call) Result { panic("no call goes by itself in these tests") }
+func (link) Left(string)                        {}
 
 func (l link) Send(b *Batch) Result {
 	for _, e := range b.Entries {
@@ -114,7 +118,7 @@ func (tr traffic) run(t *testing.T) *outcome {
 		}
 		var all sync.WaitGroup
 		for i := range tr.processes {
-			q := New(link{server, tr.trip, tr.perCall}, budget)
+			q := New(link{server, tr.trip, tr.perCall}, budget, false)
 			if tr.rule != nil {
 				q.next = tr.rule
 			}

@@ -108,13 +108,13 @@ func TestADirectCallThatEndsLate(t *testing.T) {
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 		for _, late := range []time.Duration{0, 2 * time.Duration(punctual)} {
 			answers(t, q)
-			b, ok := q.BeginDirect()
+			b, ok := q.beginDirect()
 			if !ok {
 				t.Fatal("a lone caller: got no direct call, want one")
 			}
 			before := d.noted(Unanswered)
 			time.Sleep(budget + late)
-			q.EndDirect(b, Unanswered, true)
+			q.endDirect(b, Unanswered, true)
 			if lost := d.noted(Unanswered) > before; lost == (late > 0) || (q.turn.grace() > 0) != (late > 0) {
 				t.Errorf("an end %v after the budget: got lost %t and a grace of %v", late, lost, time.Duration(q.turn.grace()))
 			}

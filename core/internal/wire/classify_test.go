@@ -1,4 +1,4 @@
-package script
+package wire
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ if KEYS[3] then return redis.error_reply('-ERR a dash') end
 if KEYS[4] then return redis.error_reply 'ERR without parentheses' end
 if KEYS[5] then return redis.error_reply('ERR the price is ' .. ARGV[2]) end
 return {err =
-  'ERR the day is over'}`)
+  'ERR the day is over'}`, nil)
 
 // TestRepliesAreToldApart classifies what servers and scripts reply.
 func TestRepliesAreToldApart(t *testing.T) {
@@ -123,15 +123,15 @@ func TestRepliesAreToldApart(t *testing.T) {
 		"WRONGTYPE Operation against a key holding the wrong kind" + inside:                             {ErrFailed, false},
 		"ERR Error running script (call to f_4f0e): @user_script:3: @user_script: 3: -BUSYGROUP exists": {ErrFailed, false},
 	} {
-		written := returning.classify(reply(text), true)
-		if want := (verdict{want.class, want.again, want.class == ErrMaybeExecuted}); written != want {
+		written := returning.Classify(reply(text), true)
+		if want := (Verdict{want.class, want.again, want.class == ErrMaybeExecuted}); written != want {
 			t.Errorf("%q: got %+v, want %+v", text, written, want)
 		}
-		if !written.unknown {
+		if !written.Unknown {
 			continue
 		}
-		want := verdict{class: ErrNotExecuted, again: true, unknown: true}
-		if unwritten := returning.classify(reply(text), false); unwritten != want {
+		want := Verdict{Class: ErrNotExecuted, Again: true, Unknown: true}
+		if unwritten := returning.Classify(reply(text), false); unwritten != want {
 			t.Errorf("%q to a call that was not written: got %+v, want %+v", text, unwritten, want)
 		}
 	}
@@ -142,36 +142,16 @@ func TestErrorsAreToldApart(t *testing.T) {
 	for _, c := range []struct {
 		err     error
 		written bool
-		want    verdict
+		want    Verdict
 	}{
-		{io.EOF, true, verdict{class: ErrMaybeExecuted}},
-		{io.EOF, false, verdict{class: ErrNotExecuted, again: true}},
-		{redis.ErrPoolTimeout, false, verdict{class: ErrNotExecuted, again: true}},
-		{redis.ErrClosed, false, verdict{class: ErrConfiguration}},
-		{errors.New("redis: can't marshal struct {} (implement encoding.BinaryMarshaler)"), true, verdict{class: ErrConfiguration}},
+		{io.EOF, true, Verdict{Class: ErrMaybeExecuted}},
+		{io.EOF, false, Verdict{Class: ErrNotExecuted, Again: true}},
+		{redis.ErrPoolTimeout, false, Verdict{Class: ErrNotExecuted, Again: true}},
+		{redis.ErrClosed, false, Verdict{Class: ErrConfiguration}},
+		{errors.New("redis: can't marshal struct {} (implement encoding.BinaryMarshaler)"), true, Verdict{Class: ErrConfiguration}},
 	} {
-		if got := returning.classify(c.err, c.written); got != c.want {
+		if got := returning.Classify(c.err, c.written); got != c.want {
 			t.Errorf("%v, written %v: got %+v, want %+v", c.err, c.written, got, c.want)
 		}
-	}
-}
-
-// TestCodes has the replies of Redis before 7.0 and after.
-func TestCodes(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:1.":                                             "OOM",
-		"ERR Error running script (call to f_1f): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.": "OOM",
-		"@user_script: 1: -MISCONF Redis is configured to save RDB snapshots":                                                                "MISCONF",
-		"@user_script: 1: The user executing the script can't access at least one of the keys":                                               "",
-		"READONLY You can't write against a read only replica.":                                                                              "READONLY",
-		"ERR no OOM here": "ERR",
-	} {
-		if got := (&Error{Err: reply(text)}).Code(); got != want {
-			t.Errorf("%q: got the code %q, want %q", text, got, want)
-		}
-	}
-	if got := (&Error{Err: io.EOF}).Code(); got != "" {
-		t.Errorf("without a reply: got the code %q, want none", got)
 	}
 }

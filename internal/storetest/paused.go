@@ -1,4 +1,4 @@
-package redistest
+package storetest
 
 import (
 	"context"
@@ -10,17 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // PausedServer is a server that is paused while calls are made. It runs them when it
 // resumes, after their callers have given up.
 type PausedServer struct {
-	*Server
+	*redistest.Server
 	Budget time.Duration // of what makes the calls
 
 	want  error
 	ctx   func(context.Context) (context.Context, context.CancelFunc)
-	since Since
+	since redistest.Since
 }
 
 // EachPausedServer runs a test twice, each on a server of its own: in one the calls
@@ -34,8 +35,8 @@ func EachPausedServer(t *testing.T, run func(t *testing.T, s *PausedServer)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s.Server = NewStandalone(t)
-			s.since = NewSince(t)
+			s.Server = redistest.NewStandalone(t)
+			s.since = redistest.NewSince(t)
 			run(t, &s)
 		})
 	}
@@ -48,7 +49,7 @@ func brief(d time.Duration) func(context.Context) (context.Context, context.Canc
 // Connected is a client that has connections for many calls at once: a call that has
 // to connect first is not sent in time, and so never. Each call is sent by itself: what waits behind others is
 // not sent either.
-func (s *PausedServer) Connected(t *testing.T) Alone {
+func (s *PausedServer) Connected(t *testing.T) redistest.Alone {
 	t.Helper()
 	const many = 20
 	rdb := s.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
@@ -59,7 +60,7 @@ func (s *PausedServer) Connected(t *testing.T) Alone {
 		}
 		defer c.Close() // which gives it back to the pool
 	}
-	return Alone{rdb}
+	return redistest.Alone{UniversalClient: rdb}
 }
 
 // Fail makes the calls, all at once, and has the server run on when each has failed
@@ -87,34 +88,4 @@ func (s *PausedServer) Fail(t *testing.T, calls map[string]func(context.Context)
 func (s *PausedServer) Undone(t *testing.T) {
 	t.Helper()
 	s.since.Undone(t)
-}
-
-// Since holds what is granted to nobody to being given back within two seconds of
-// the server's return, but for the times that the machine may have stood still.
-type Since struct {
-	stalled func() time.Duration
-	back    time.Time
-}
-
-// NewSince is for a server that will be away.
-func NewSince(tb testing.TB) Since {
-	tb.Helper()
-	return Since{stalled: Witness(tb)}
-}
-
-// Back says that the server is back, now.
-func (s *Since) Back() { s.back = time.Now() }
-
-// inTurn is how many things are done one after another until all is given back,
-// each of which may meet a machine that stands still: a timer rings, a connection
-// is made, the script is answered, the test looks.
-const inTurn = 4
-
-// Undone is when all is given back.
-func (s *Since) Undone(tb testing.TB) {
-	tb.Helper()
-	if took := time.Since(s.back); took > 2*time.Second+inTurn*s.stalled() {
-		tb.Errorf("what was granted without an answer was given back after %v, want %v at most",
-			took, 2*time.Second+inTurn*s.stalled())
-	}
 }

@@ -1,4 +1,4 @@
-package script
+package wire
 
 import "bytes"
 

@@ -1,4 +1,4 @@
-package script
+package wire
 
 import (
 	"bytes"
@@ -51,68 +51,67 @@ var refusals = []struct {
 // script returns the error, the first part is missing.
 var wrapped = regexp.MustCompile(`^(?:ERR Error running script .*: )?@user_script: \d+: -?(.*)`)
 
-// innermost is the reply to the command that failed, wherever that was.
-func innermost(text string) string {
+// Innermost returns the reply to the command that failed, wherever that was.
+func Innermost(text string) string {
 	if m := wrapped.FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
 	return text
 }
 
-// verdict is what an error of go-redis means for a call.
-type verdict struct {
-	class   error // one of the four sentinels
-	again   bool  // another attempt may succeed
-	unknown bool  // the error is a reply that is neither the script's nor a refusal
+// Verdict is what an error of go-redis means for a call.
+type Verdict struct {
+	Class   error // one of the four
+	Again   bool  // another attempt may succeed
+	Unknown bool  // the error is a reply that is neither the script's nor a refusal
 }
 
-// classify judges an error of go-redis. written says that the command had reached a
-// connection.
-func (s *Script) classify(err error, written bool) verdict {
+// Classify judges an error of go-redis. written says that the command had reached a
+// connection. s may be nil.
+func (s *Script) Classify(err error, written bool) Verdict {
 	if reply, ok := errors.AsType[redis.Error](err); ok && !errors.Is(err, redis.Nil) {
 		return s.classifyReply(reply, written)
 	}
 	_, panicked := errors.AsType[*background.PanicError](err)
 	switch {
 	case errors.Is(err, redis.ErrClosed), strings.HasPrefix(err.Error(), "redis: can't marshal"):
-		return verdict{class: ErrConfiguration}
+		return Verdict{Class: ErrConfiguration}
 	case !written:
-		return verdict{class: ErrNotExecuted, again: !panicked && !isDeadline(err)}
+		return Verdict{Class: ErrNotExecuted, Again: !panicked && !errors.Is(err, context.DeadlineExceeded)}
 	}
-	return verdict{class: ErrMaybeExecuted}
+	return Verdict{Class: ErrMaybeExecuted}
 }
 
-func (s *Script) classifyReply(reply redis.Error, written bool) verdict {
+func (s *Script) classifyReply(reply redis.Error, written bool) Verdict {
 	switch reply {
-	case errUnmerged: // the call is made again by itself
-		return verdict{class: ErrNotExecuted, again: true}
+	case ErrUnmerged: // the call is made again by itself
+		return Verdict{Class: ErrNotExecuted, Again: true}
 	case errNotGiven:
-		return verdict{class: ErrMaybeExecuted, unknown: true}
+		return Verdict{Class: ErrMaybeExecuted, Unknown: true}
 	}
 	text := reply.Error()
 	inside := strings.Contains(text, "user_script")
-	innermost := innermost(text)
+	innermost := Innermost(text)
 	for _, r := range refusals {
 		if r.reply.MatchString(innermost) && (r.inside || !inside) {
-			return verdict{class: r.class, again: r.again}
+			return Verdict{Class: r.class, Again: r.again}
 		}
 	}
 	switch {
 	case inside, s.owns(text):
-		return verdict{class: ErrFailed}
+		return Verdict{Class: ErrFailed}
 	case !written: // it answers what the client sends before its first call
-		return verdict{class: ErrNotExecuted, again: true, unknown: true}
+		return Verdict{Class: ErrNotExecuted, Again: true, Unknown: true}
 	}
-	return verdict{class: ErrMaybeExecuted, unknown: true}
+	return Verdict{Class: ErrMaybeExecuted, Unknown: true}
 }
 
 // ran matches the replies that only a script gives which ran, beside those that name it.
 var ran = regexp.MustCompile(`^(ERR )?Error (running|compiling) script|^WRONGTYPE Operation against`)
 
 // IsOwn reports whether an error with that text, as a script returns it, is the script's
-// own: whether a call that ends with it is [ErrFailed]. Package scripttest uses it.
+// own: whether a call that ends with it is [ErrFailed].
 func (s *Script) IsOwn(text string) bool {
-	s.made()
 	return strings.Contains(text, "user_script") || s.owns(text)
 }
 
@@ -147,9 +146,9 @@ func returns(source []byte, text string) bool {
 // errorValue matches what stands before the text of an error.
 var errorValue = regexp.MustCompile(`(\berror_reply\s*\(?|\berr\s*=)\s*$`)
 
-// isCrowded reports whether a command was not sent because other commands of this process
+// IsCrowded reports whether a command was not sent because other commands of this process
 // took all the room of the client.
-func isCrowded(err error) bool {
+func IsCrowded(err error) bool {
 	for _, full := range []error{redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrAutoPipelineQueueFull, redis.ErrAutoPipelineTimeout} {
 		if errors.Is(err, full) {
 			return true
@@ -158,5 +157,12 @@ func isCrowded(err error) bool {
 	return false
 }
 
-// isDeadline reports whether the call's own context ended.
-func isDeadline(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+// UnknownReplyError is the cause of an error if a reply is neither the script's nor a known
+// refusal.
+type UnknownReplyError struct{ Reply error }
+
+func (u UnknownReplyError) Error() string {
+	return "an unknown reply, perhaps of a proxy: " + u.Reply.Error()
+}
+
+func (u UnknownReplyError) Unwrap() error { return u.Reply }

@@ -1,4 +1,4 @@
-package script
+package call
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/wire"
 )
 
 // TestABudgetBeginsWhenTheCallerAsked, if the caller sets Asked.
@@ -27,12 +29,13 @@ func TestABudgetBeginsWhenTheCallerAsked(t *testing.T) {
 // TestACallEndsAfterItsCallerAsked, even if it is sent later.
 func TestACallEndsAfterItsCallerAsked(t *testing.T) {
 	t.Parallel()
-	r, err := NewRunner(neverAnswers{}, &Options{Budget: 10 * time.Second})
+	client, err := NewClient(neverAnswers{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &Call{Asked: time.Now().Add(-10 * time.Second)}
-	if err := r.Do(t.Context(), call, New("one.lua", "return 1"), []string{"{k}"}); !errors.Is(err, ErrNotExecuted) || !errors.Is(err, errUnsent) {
+	c := one(t)
+	c.Asked = time.Now().Add(-10 * time.Second)
+	if err := client.Do(t.Context(), c, 10*time.Second, nil); !errors.Is(err, wire.ErrNotExecuted) || !errors.Is(err, errUnsent) {
 		t.Errorf("a call that was asked for long ago: got %v, want at once that it was not sent within the budget", err)
 	}
 }

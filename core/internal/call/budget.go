@@ -1,4 +1,4 @@
-package script
+package call
 
 import (
 	"context"
@@ -33,6 +33,9 @@ func (b *budget) begin(ctx context.Context, from time.Time, d time.Duration) {
 		b.deadline = earlier
 	}
 }
+
+// due returns when the budget ends, even if the deadline is earlier.
+func (b *budget) due() time.Time { return b.deadline.Add(b.short) }
 
 // isShort reports whether the caller's own deadline ends the call before its budget does.
 func (b *budget) isShort() bool { return b.short > 0 }

@@ -1,4 +1,4 @@
-package script
+package wire
 
 import (
 	"context"
@@ -23,7 +23,8 @@ import (
 // a cost of 0, which must be 0 or more. The array must have nothing but whole numbers: an
 // error in it would shift the answers to the commands that follow.
 //
-// A Merging must not change after MergedBy.
+// A Merging must not change after MergedBy. [Script.Replies] of the first script checks the
+// states too.
 type Merging struct {
 	Script  *Script // decides the runs
 	Kind    string  // its first argument
@@ -34,17 +35,16 @@ type Merging struct {
 	Next func(numbers []int64, state, cost int64) int64
 }
 
-// MergedBy returns a copy of the script whose calls a store may merge. The copy is also
-// Batched. The library's own packages use it.
+// MergedBy returns a copy of the script whose calls may be merged. The copy is also Batched.
 func (s *Script) MergedBy(m *Merging) *Script {
 	own := s.Batched()
 	own.merging = m
 	return own
 }
 
-// errUnmerged is the error of a call for which a merged call did nothing. The call is
+// ErrUnmerged is the error of a call for which a merged call did nothing. The call is
 // made again by itself.
-const errUnmerged replyError = "not decided in a merged call"
+const ErrUnmerged replyError = "not decided in a merged call"
 
 // replyError is what this package says of a reply that is no answer.
 type replyError string
@@ -54,8 +54,8 @@ func (e replyError) Error() string { return string(e) }
 // RedisError makes it a [redis.Error]: it stands for a reply.
 func (replyError) RedisError() {}
 
-// Merger merges the commands of one batch after another. The library's own packages use
-// it. The zero Merger is ready to use, by one goroutine at a time.
+// Merger merges the commands of one batch after another. The zero Merger is ready to use,
+// by one goroutine at a time.
 type Merger struct {
 	groups []group
 	merged []*merged
@@ -74,7 +74,7 @@ type group struct {
 type run struct {
 	key         string
 	cost        any
-	first, last *command
+	first, last *Command
 	calls       int
 	asked       int // how many calls there were before any was withdrawn
 }
@@ -98,14 +98,14 @@ func (r *runCalls) String() string { return strconv.Itoa(r.asked) }
 // Merge returns the commands to send instead of all. A merged command has up to most
 // keys; if most is 0, no calls are merged. Merged calls of one key keep their order. The
 // slice is valid until the next Merge or Deliver.
-func (m *Merger) Merge(ctx context.Context, all []Command, most int) []redis.Cmder {
+func (m *Merger) Merge(ctx context.Context, all []*Command, most int) []redis.Cmder {
 	groups := m.groups[:0]
 	m.merged, m.out = m.merged[:0], m.out[:0]
-	for _, one := range all {
-		if c := mergeable(one); c != nil && most > 0 {
+	for _, c := range all {
+		if most > 0 && mergeable(c) {
 			groups = m.add(groups, c)
 		} else {
-			m.out = append(m.out, one)
+			m.out = append(m.out, c)
 		}
 	}
 	for i := range groups {
@@ -128,25 +128,24 @@ func (m *Merger) emit(one *merged) {
 	m.out = append(m.out, one)
 }
 
-func mergeable(one Command) *command {
-	c, is := one.(*command)
-	if !is || c.alone || c.text.script.merging == nil {
-		return nil
+func mergeable(c *Command) bool {
+	if c.alone || c.text.script.merging == nil {
+		return false
 	}
 	words := c.Args()
 	if words[2] != counts[1] || len(words) < 5 {
-		return nil
+		return false
 	}
 	for _, word := range words[4:] {
 		if _, is := word.(string); !is {
-			return nil
+			return false
 		}
 	}
-	return c
+	return true
 }
 
 // add puts a call into its group.
-func (m *Merger) add(groups []group, c *command) []group {
+func (m *Merger) add(groups []group, c *Command) []group {
 	words := c.Args()
 	args := words[5:]
 	for i := range groups {
@@ -182,7 +181,7 @@ func equal(a, b []any) bool {
 	return true
 }
 
-func (g *group) add(c *command, cost any) {
+func (g *group) add(c *Command, cost any) {
 	c.next = nil
 	key := c.Key()
 	if n := len(g.runs); n > 0 && g.runs[n-1].key == key && g.runs[n-1].cost == cost {
@@ -197,7 +196,7 @@ func (g *group) add(c *command, cost any) {
 	g.runs = append(g.runs, run{key: key, cost: cost, first: c, last: c, calls: 1})
 }
 
-func (r *run) add(c *command) {
+func (r *run) add(c *Command) {
 	r.last.next = c
 	r.last = c
 	r.calls++
@@ -221,7 +220,7 @@ func (m *Merger) Deliver(ctx context.Context, most int) (again []redis.Cmder, ta
 			eval = true
 		case redis.HasErrorPrefix(err, "NOPERM ") && !strings.Contains(err.Error(), "user_script"):
 			takes = 0
-			one.SetErr(errUnmerged)
+			one.SetErr(ErrUnmerged)
 			one.deliver()
 		case redis.HasErrorPrefix(err, "CROSSSLOT Keys") && len(one.runs) > 1:
 			takes = min(takes, 1)

@@ -1,4 +1,4 @@
-package script
+package wire
 
 // replies are the replies that a script gives.
 type replies struct {
@@ -6,16 +6,9 @@ type replies struct {
 	other  func(reply any) bool
 }
 
-// Replies returns a copy of the script with the replies that it gives beside errors. number
-// reports whether it gives a whole number, and other whether it gives another reply: nil, a
-// string, or []any. If one of them is nil, it gives no such reply.
-//
-// A call with any other reply ends with [ErrMaybeExecuted], and a store takes it for a call
-// without an answer, because a proxy may have replied in place of the server. A script
-// without Replies takes whatever comes. Both functions must be fast, and safe for
-// concurrent use.
+// Replies returns a copy of the script with the replies that it gives beside errors.
+// Package script documents it.
 func (s *Script) Replies(number func(n int64) bool, other func(reply any) bool) *Script {
-	s.made()
 	own := *s
 	own.replies = &replies{number, other}
 	return &own
@@ -31,7 +24,7 @@ func (s *Script) gives(n int64) bool {
 
 // check returns errNotGiven if a command has ended with a reply that its script never gives.
 // Nothing but an error is the answer to a probe.
-func (c *command) check() error {
+func (c *Command) check() error {
 	s := c.text.script
 	switch {
 	case s == nil:

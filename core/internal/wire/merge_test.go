@@ -1,26 +1,26 @@
-package script
+package wire
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // mergeables returns commands for one key that can be merged, of a script that adds up
 // costs.
-func mergeables(t *testing.T, n int, key string, common ...any) (all []Command) {
+func mergeables(t *testing.T, n int, key string, common ...any) (all []*Command) {
 	t.Helper()
-	s := New("one.lua", "").MergedBy(&Merging{
-		Script: New("many.lua", ""), Kind: "sum", Numbers: 2,
+	s := New("one.lua", "", nil).MergedBy(&Merging{
+		Script: New("many.lua", "", nil), Kind: "sum", Numbers: 2,
 		Next: func(_ []int64, state, cost int64) int64 { return state + cost },
 	}).Replies(func(n int64) bool { return n < 999 }, nil)
 	for range n {
-		c := new(command)
-		c.text = text{of: c, script: s}
-		c.Cmd = *redis.NewCmd(t.Context(), append([]any{"evalsha", &c.text, count(1), (*word)(&key), "1"}, common...)...)
+		c := new(Command)
+		c.Set(t.Context(), s, append([]any{"evalsha", nil, Count(1), (*Word)(&key), "1"}, common...), false, false, time.Time{})
 		all = append(all, c)
 	}
 	return all
@@ -47,7 +47,7 @@ func TestAMergedCallLeavesOutWhatWasWithdrawn(t *testing.T) {
 	one.SetVal([]int64{6})
 	m.Deliver(t.Context(), 16)
 	for i, want := range []int64{6, 0, 7} {
-		if c := all[i].(*command); c.number != want || c.Written() != (want != 0) {
+		if c := all[i]; c.number != want || c.Written() != (want != 0) {
 			t.Errorf("call %d: got %d, written %v; want %d", i, c.number, c.Written(), want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestAKeyPrintsAsAKey(t *testing.T) {
 	t.Parallel()
 	all := mergeables(t, 2, "k", "7")
 	var m Merger
-	for name, cmd := range map[string]redis.Cmder{"in a batch": all[0].(*command), "merged": m.Merge(t.Context(), all, 16)[0].(*merged)} {
+	for name, cmd := range map[string]redis.Cmder{"in a batch": all[0], "merged": m.Merge(t.Context(), all, 16)[0].(*merged)} {
 		if words := fmt.Sprintln(cmd.Args()...); !strings.Contains(words, " 1 k ") || !strings.Contains(cmd.String(), " 1 k ") {
 			t.Errorf("%s: got %q and %q, want the key k in both", name, words, cmd.String())
 		}
@@ -85,38 +85,14 @@ func TestAMergedCallHoldsNoCall(t *testing.T) {
 	one.SetVal([]int64{5})
 	m.Deliver(t.Context(), 16)
 	for _, c := range all {
-		words := c.(*command).Args()
-		*words[3].(*word), words[5] = "other", "8"
+		words := c.Args()
+		*words[3].(*Word), words[5] = "other", "8"
 	}
-	if key := *one.Args()[3].(*word); key != "k" || one.args[0] != "7" {
+	if key := *one.Args()[3].(*Word); key != "k" || one.args[0] != "7" {
 		t.Errorf("a merged call whose calls were used again: got the key %q and the arguments %v, want k and 7", key, one.args)
 	}
 	if r := one.runs[0]; r.first != nil || r.last != nil {
 		t.Error("after Deliver: got a merged call that still refers to a call, want none")
-	}
-}
-
-// TestWhatACallerMayUseAgain: only a call whose first attempt was merged. A client may
-// refer to any other.
-func TestWhatACallerMayUseAgain(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		again, merged, want bool
-	}{
-		"merged":              {merged: true, want: true},
-		"by itself":           {},
-		"merged when retried": {merged: true, again: true},
-	} {
-		call := &Call{runner: new(Runner), script: New("one.lua", "")}
-		cmd := &call.sent.first
-		if c.again {
-			cmd = new(command)
-		}
-		cmd.number, cmd.whole = 7, c.merged
-		call.answer(cmd)
-		if got := call.Reset(); got != c.want || call.made() == c.want {
-			t.Errorf("%s: got Reset %v and a call that is made %v, want %v and %v", name, got, call.made(), c.want, !c.want)
-		}
 	}
 }
 
@@ -132,15 +108,15 @@ func TestAReplyOfAnotherShapeDecidesNothing(t *testing.T) {
 		"too long":        {[]int64{1, 1}, errNotGiven},
 		"below 0":         {[]int64{-1}, errNotGiven},
 		"never returned":  {[]int64{1000}, errNotGiven},
-		"nothing, or nil": {[]int64{0}, errUnmerged}, // go-redis reads a nil as 0
+		"nothing, or nil": {[]int64{0}, ErrUnmerged}, // go-redis reads a nil as 0
 	} {
 		all := mergeables(t, 2, "k")
 		var m Merger
 		m.Merge(t.Context(), all, 16)[0].(*merged).SetVal(c.states)
 		m.Deliver(t.Context(), 16)
 		for _, one := range all {
-			if cmd := one.(*command); cmd.whole || !errors.Is(cmd.Err(), c.want) {
-				t.Errorf("%s: got an answer %v and the error %v, want none and %v", name, cmd.whole, cmd.Err(), c.want)
+			if one.whole || !errors.Is(one.Err(), c.want) {
+				t.Errorf("%s: got an answer %v and the error %v, want none and %v", name, one.whole, one.Err(), c.want)
 			}
 		}
 	}

@@ -1,7 +1,8 @@
-package script
+package call
 
 import (
 	"context"
+	"encoding"
 	"errors"
 	"net"
 	"testing"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/queue"
+	"github.com/neap-go/neap/core/internal/wire"
 )
 
 // TestEachAttemptWaitsForTheTransport: the transport decides how long a call waits, so
@@ -18,7 +22,7 @@ func TestEachAttemptWaitsForTheTransport(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer rdb.Close()
-	r, err := NewRunner(rdb, nil)
+	client, err := NewClient(rdb)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,22 +31,22 @@ func TestEachAttemptWaitsForTheTransport(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		attempts := 0
-		by := func(attempt context.Context, cmd Command) error {
+		by := transport(func(attempt context.Context, cmd *wire.Command) error {
 			attempts++
 			if attempt.Done() != ctx.Done() {
 				t.Errorf("attempt %d: got another Done, want the caller's", attempts)
 			}
-			cmd.(*command).begin()
+			write(t, cmd)
 			if attempts == 1 {
 				time.Sleep(2 * budget)
 				cmd.SetErr(noScriptError{})
 				return nil
 			}
-			cmd.(*command).SetVal(int64(7))
+			cmd.SetVal(int64(7))
 			return nil
-		}
-		c := &Call{runner: r, script: New("one.lua", "return 7"), keys: []string{"k"}}
-		if err := c.SendBy(ctx, budget, by); err != nil || c.Reply() != int64(7) || attempts != 2 {
+		})
+		c := one(t)
+		if err := client.Do(ctx, c, budget, by); err != nil || c.Reply() != int64(7) || attempts != 2 {
 			t.Errorf("the call: got %v and %v after %d attempts, want 7 after 2", c.reply, err, attempts)
 		}
 	})
@@ -55,7 +59,7 @@ func TestAShortCallEndsAsItsCallersContext(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer rdb.Close()
-	r, err := NewRunner(rdb, nil)
+	client, err := NewClient(rdb)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +81,7 @@ func TestAShortCallEndsAsItsCallersContext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), own)
 				defer cancel()
-				by := func(ctx context.Context, cmd Command) error {
+				by := transport(func(ctx context.Context, cmd *wire.Command) error {
 					deadline, _ := ctx.Deadline()
 					if short := deadline.Before(cmd.Due()); short != (own < budget) {
 						t.Errorf("%s, with %v of a budget of %v: got short %v", name, own, budget, short)
@@ -87,14 +91,13 @@ func TestAShortCallEndsAsItsCallersContext(t *testing.T) {
 						cmd.SetErr(c.ends)
 					}
 					return c.gives
-				}
+				})
 				want := c.long
 				if own < budget {
 					want = c.short
 				}
-				call := &Call{runner: r, script: New("one.lua", "return 1"), keys: []string{"k"}}
-				err := call.SendBy(ctx, budget, by)
-				if _, is := errors.AsType[*Error](err); !errors.Is(err, want) || is != (want != context.DeadlineExceeded) {
+				err := client.Do(ctx, one(t), budget, by)
+				if _, is := errors.AsType[*failure](err); !errors.Is(err, want) || is != (want != context.DeadlineExceeded) {
 					t.Errorf("%s, with %v of a budget of %v: got %v, want %v", name, own, budget, err, want)
 				}
 				if ctx.Err() != nil {
@@ -102,6 +105,38 @@ func TestAShortCallEndsAsItsCallersContext(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// transport is a Transport.
+type transport func(ctx context.Context, cmd *wire.Command) error
+
+func (by transport) Do(ctx context.Context, cmd queue.Call) error {
+	return by(ctx, cmd.(*wire.Command))
+}
+
+// failure is the error of a call.
+type failure struct{ class, cause error }
+
+func (f *failure) Error() string   { return f.class.Error() + ": " + f.cause.Error() }
+func (f *failure) Unwrap() []error { return []error{f.class, f.cause} }
+
+// one returns a call of a script.
+func one(t *testing.T) *Call {
+	t.Helper()
+	s := wire.New("one.lua", "return 7", func(_ string, class, cause error) error { return &failure{class, cause} })
+	c := new(Call)
+	if err := c.Set(s, []string{"k"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// write writes a command to nowhere.
+func write(t *testing.T, cmd *wire.Command) {
+	t.Helper()
+	if _, err := cmd.Args()[1].(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package redistest
+package storetest
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // CallersWhoGo asks in several ways, each by a client of the server whose pool has
@@ -16,7 +17,7 @@ import (
 // is no connection, and in flight; it pauses the server for that. Each caller
 // must get its own context's error. unsent is called when a key was not asked for, and
 // free is to await that nothing of a question stays behind.
-func CallersWhoGo(tb testing.TB, srv *Server, rdb *redis.Client,
+func CallersWhoGo(tb testing.TB, srv *redistest.Server, rdb *redis.Client,
 	asks map[string]func(ctx context.Context, key string) error, unsent, free func(key string),
 ) {
 	tb.Helper()

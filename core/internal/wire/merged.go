@@ -1,4 +1,4 @@
-package script
+package wire
 
 import (
 	"context"
@@ -41,28 +41,12 @@ func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *
 	return m
 }
 
-// counts and countTexts are made once, so that a call need not make any.
-var counts, countTexts = func() (boxed [257]any, texts [257][]byte) {
-	for i := range boxed {
-		text := strconv.Itoa(i)
-		boxed[i], texts[i] = text, []byte(text)
-	}
-	return boxed, texts
-}()
-
-func count(n int) any {
-	if n < len(counts) {
-		return counts[n]
-	}
-	return strconv.Itoa(n)
-}
-
 func (m *merged) words(name string) []any {
 	by := m.of.merging
 	words := make([]any, 0, 4+by.Numbers+3*len(m.runs))
-	words = append(words, name, &m.text, count(len(m.runs)))
+	words = append(words, name, &m.text, Count(len(m.runs)))
 	for i := range m.runs {
-		words = append(words, (*word)(&m.runs[i].key)) // not the call's own key: that memory may be used again
+		words = append(words, (*Word)(&m.runs[i].key)) // not the call's own key: that memory may be used again
 	}
 	words = append(words, by.Kind)
 	words = append(words, m.args...)
@@ -96,8 +80,8 @@ func (m *merged) begin() bool {
 }
 
 // chain yields the commands from first on, and unlinks each.
-func chain(first *command) iter.Seq[*command] {
-	return func(yield func(*command) bool) {
+func chain(first *Command) iter.Seq[*Command] {
+	return func(yield func(*Command) bool) {
 		for first != nil {
 			c := first
 			first, c.next = c.next, nil
@@ -139,7 +123,7 @@ func (m *merged) deliver() {
 	if err == nil && !m.fits(states) {
 		err = errNotGiven
 	}
-	if err != nil && err != errUnmerged {
+	if err != nil && err != ErrUnmerged {
 		err = m.of.merging.Script.place(err)
 	}
 	numbers := make([]int64, len(m.args))
@@ -150,7 +134,7 @@ func (m *merged) deliver() {
 		one, before := err, int64(0)
 		if one == nil {
 			if before = states[i] - 1; before < 0 {
-				one = errUnmerged
+				one = ErrUnmerged
 			}
 		}
 		m.runs[i].deliver(one, m.of.merging, numbers, before)

@@ -1,0 +1,132 @@
+package arch
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/nethttp"
+)
+
+// The way of a request from the adapter to the client of Redis has at most so many files
+// and functions.
+const (
+	mostFiles     = 20
+	mostFunctions = 30
+)
+
+// TestTheWayToRedisIsStraight follows what a gate asks Redis on behalf of one request: it
+// never comes back into a package that it has left. docs/design.md describes the way.
+func TestTheWayToRedisIsStraight(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	queued := func() (*store.Store, *ways) {
+		rdb, w := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true }), new(ways)
+		rdb.AddHook(w)
+		st, err := store.Open(rdb, &store.Options{Queue: store.Queued, Prefix: redistest.Prefix(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st, w
+	}
+	key := gate.ByHeader("X-Key")
+	limited, ofLimit := queued()
+	limiter, err := limit.New(limited, "way", []limit.Policy{limit.FixedWindow{Limit: 100, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded, ofGuard := queued()
+	guard, err := idempotency.New(guarded, "way", idempotency.Retry{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		gate  gate.Gate
+		ways  *ways
+		calls int // of a request
+	}{
+		"a rate limit":         {gate.RateLimit(limiter, key, nil), ofLimit, 1},
+		"an idempotent method": {gate.Idempotent(guard, key, nil), ofGuard, 2},
+	} {
+		handler := nethttp.Middleware(c.gate)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		for _, number := range []string{"1", "2", "3"} { // the first ones connect, and load the script
+			c.ways.all = nil
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+			r.Header.Set("X-Key", name)
+			r.Header.Set("Idempotency-Key", `"`+strings.Repeat(number, 20)+`"`)
+			handler.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		if len(c.ways.all) != c.calls {
+			t.Errorf("%s: got %d calls, want %d", name, len(c.ways.all), c.calls)
+		}
+		for _, way := range c.ways.all {
+			check(t, name, way)
+		}
+	}
+}
+
+func check(t *testing.T, name string, way []runtime.Frame) {
+	t.Helper()
+	var packages, functions []string
+	files := map[string]bool{}
+	for _, f := range way {
+		dir, name, _ := strings.Cut(inModule(path.Dir(f.Function))+"/"+path.Base(f.Function), ".")
+		where := strings.TrimPrefix(dir, "/")
+		functions, files[f.File] = append(functions, where+"."+name), true
+		if len(packages) == 0 || packages[len(packages)-1] != where {
+			if slices.Contains(packages, where) {
+				t.Errorf("%s: got the way %q, want it not to come back into %s", name, append(packages, where), where)
+			}
+			packages = append(packages, where)
+		}
+	}
+	if len(files) > mostFiles || len(functions) > mostFunctions {
+		t.Errorf("%s: got %d files and %d functions, want %d and %d at most:\n%s", name, len(files), len(functions), mostFiles, mostFunctions, strings.Join(functions, "\n"))
+	}
+	t.Logf("%s: %d files, %d functions: %s", name, len(files), len(functions), strings.Join(functions, " → "))
+	for _, want := range []string{"nethttp", "core/gate", "core/store", "core/internal/queue", "core/internal/wire"} {
+		if !slices.Contains(packages, want) {
+			t.Errorf("%s: got the way %q, want it to lead through %s", name, packages, want)
+		}
+	}
+}
+
+// ways is a hook that notes from where commands come, outermost first.
+type ways struct{ all [][]runtime.Frame }
+
+func (*ways) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*ways) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (w *ways) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		var way []runtime.Frame
+		callers := make([]uintptr, 200)
+		frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+		for more := true; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			if strings.HasPrefix(f.Function, module+"/") && !strings.HasPrefix(f.Function, module+"/internal/arch.") {
+				way = append(way, f)
+			}
+		}
+		slices.Reverse(way)
+		w.all = append(w.all, way)
+		return next(ctx, cmd)
+	}
+}
