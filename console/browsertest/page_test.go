@@ -217,7 +217,8 @@ func TestTheKeyboardAlone(t *testing.T) {
 	p.wants(`document.querySelector("#confirm").open`)
 	p.tab("#confirm-yes")
 	p.press(kb.Enter)
-	p.wants(`document.querySelector("#found").textContent.includes("Done: Reset.") && document.activeElement.name === "key"`)
+	// The window may have ended a moment ago: then there was nothing to reset.
+	p.wants(`/Done: Reset\.|There was nothing to act upon/.test(document.querySelector("#found").textContent) && document.activeElement.name === "key"`)
 }
 
 // TestHostileNamesStayText on the page, in the question and in the answer.

@@ -252,7 +252,7 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 	calls := func() int {
 		stacks := make([]byte, 16<<20)
 		text := string(stacks[:runtime.Stack(stacks, true)])
-		return strings.Count(text, "core/script.(*Runner).process") + strings.Count(text, "queue.(*Queue).sendBatches")
+		return strings.Count(text, "core/internal/call.(*Client).process") + strings.Count(text, "queue.(*Queue).sendBatches")
 	}
 	if calls() == 0 {
 		t.Error("got no call left behind, want some: this test is about them")
