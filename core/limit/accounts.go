@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 // accounts are the permits that a limiter has charged ahead, by subject and policies.
@@ -60,7 +61,7 @@ type charging struct {
 // account returns the account of a subject under some policies. If there is none, it
 // makes one.
 func (a *accounts) account(subject, signature string) *account {
-	subject = shortened(subject)
+	subject = keyspace.Plain(subject)
 	if one := a.recent.Load(); one != nil && one.subject == subject && one.signature == signature {
 		return one
 	}
@@ -288,7 +289,7 @@ func (a *accounts) drop(subject string) {
 	}
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	for _, one := range a.of[shortened(subject)] {
+	for _, one := range a.of[keyspace.Plain(subject)] {
 		one.mu.Lock()
 		one.epoch++
 		for _, at := range []*atomic.Pointer[permits]{&one.current, &one.next} {

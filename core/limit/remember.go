@@ -1,14 +1,14 @@
 package limit
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 // memory has the denials of a limiter and of all limiters that With made from it.
@@ -80,7 +80,7 @@ func (m *memory) of(subject string) (s *shard, epoch *atomic.Uint32) {
 func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (known bool) {
 	now := m.now()
 	s, epoch := m.of(subject)
-	was := s.find(denialKey{shortened(subject), l.signature})
+	was := s.find(denialKey{keyspace.Plain(subject), l.signature})
 	if was == nil || cost < was.cost || now >= was.until || epoch.Load() != was.epoch {
 		return false
 	}
@@ -115,19 +115,6 @@ func (s *shard) find(key denialKey) *denial {
 	return d
 }
 
-// mostKept is how many bytes of a subject are stored at most.
-const mostKept = 64
-
-// shortened returns a subject as the process stores it. A long subject is stored as its
-// hash, whose length no short subject has.
-func shortened(subject string) string {
-	if len(subject) <= mostKept {
-		return subject
-	}
-	sum := sha256.Sum256([]byte(subject))
-	return hex.EncodeToString(sum[:]) + "-"
-}
-
 // epoch returns what keep needs. Call it before you ask Redis.
 func (m *memory) epoch(subject string) (now int64, epoch uint32) {
 	_, e := m.of(subject)
@@ -155,7 +142,7 @@ func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	if until <= m.now() {
 		return
 	}
-	key := denialKey{shortened(g.subject), l.signature}
+	key := denialKey{keyspace.Plain(g.subject), l.signature}
 	s, _ := m.of(g.subject)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 // seeds are what Redis last reported about the subjects that this process asked for
@@ -57,7 +59,7 @@ func (s *seeds) lock(subject string) *seedShard {
 
 // note stores what Redis reported about a subject.
 func (s *seeds) note(l *Limiter, g *grant) {
-	subject, at := shortened(g.subject), l.local.now()
+	subject, at := keyspace.Plain(g.subject), l.local.now()
 	shard := s.lock(subject)
 	defer shard.mu.Unlock()
 	for i, r := range l.rules {
@@ -75,7 +77,7 @@ func (s *seeds) note(l *Limiter, g *grant) {
 // in the cell. (The cell may know of takes in an outage before.) A seed is used once.
 // resume reports whether any was used.
 func (s *seeds) resume(l *Limiter, subject string, cells []*cell, now int64) (used bool) {
-	subject = shortened(subject)
+	subject = keyspace.Plain(subject)
 	shard := s.lock(subject)
 	defer shard.mu.Unlock()
 	for i, r := range l.rules {
@@ -105,7 +107,7 @@ func (s *seeds) drop(l *Limiter, subject string) {
 	if s == nil {
 		return
 	}
-	subject = shortened(subject)
+	subject = keyspace.Plain(subject)
 	shard := s.lock(subject)
 	defer shard.mu.Unlock()
 	for _, r := range l.rules {

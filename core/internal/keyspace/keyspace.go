@@ -123,24 +123,36 @@ func (k *Space) KeyIn(b *strings.Builder, subject, tail string) string {
 
 // Subject returns the subject as it appears in a key.
 func (k *Space) Subject(subject string) string {
-	if k.secret == nil && readable(subject) || k.stored && hashed.MatchString(subject) {
+	switch {
+	case k.stored && hashed.MatchString(subject):
 		return subject
+	case k.secret == nil:
+		return Plain(subject)
 	}
-	text := k.hash(subject)
-	return "#" + string(text[:])
+	return hash(subject, k.secret)
 }
 
-func (k *Space) hash(subject string) (text [43]byte) {
+// Plain returns the subject as it appears in a key without a secret. A process stores
+// subjects in this form too: it has at most 64 bytes.
+func Plain(subject string) string {
+	if readable(subject) {
+		return subject
+	}
+	return hash(subject, nil)
+}
+
+func hash(subject string, secret []byte) string {
 	var sum [sha256.Size]byte
-	if k.secret == nil {
+	if secret == nil {
 		sum = sha256.Sum256([]byte(subject))
 	} else {
-		mac := hmac.New(sha256.New, k.secret)
+		mac := hmac.New(sha256.New, secret)
 		mac.Write([]byte(subject))
 		mac.Sum(sum[:0])
 	}
-	base64.RawURLEncoding.Encode(text[:], sum[:])
-	return text
+	text := [44]byte{'#'}
+	base64.RawURLEncoding.Encode(text[1:], sum[:])
+	return string(text[:])
 }
 
 func readable(subject string) bool {

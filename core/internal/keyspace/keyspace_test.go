@@ -43,6 +43,9 @@ func TestKeyShapes(t *testing.T) {
 		if want == "" && !regexp.MustCompile(`^neap:limit:api:\{#[A-Za-z0-9_-]{43}\}:p$`).MatchString(got) || want != "" && got != want {
 			t.Errorf("%q: got the key %q, want %q, or a hash if empty", subject, got, want)
 		}
+		if plain := Plain(subject); slotOf(got) != plain || len(plain) > maxReadable {
+			t.Errorf("%q: got %q as a process stores it, want what stands in the key %q", subject, plain, got)
+		}
 	}
 	secret := space(t, []byte("0123456789abcdef"))
 	if got := secret.Key("ip=192.0.2.1", "p"); !strings.Contains(got, "{#") || got == space(t, []byte("fedcba9876543210")).Key("ip=192.0.2.1", "p") {
