@@ -128,16 +128,16 @@ func openGuard(keys ...idempotency.EncryptionKey) guardOpener {
 		g, err := idempotency.New(e.rdb, "bench", idempotency.Retry{}, &idempotency.Options{Budget: budget, EncryptionKeys: keys})
 		return &guard{
 			first: func(ctx context.Context, key string) error {
-				run, err := g.Begin(ctx, key, fingerprint)
-				c := run.Claim
+				begun, err := g.Begin(ctx, key, fingerprint)
+				c := begun.Claim
 				if err != nil || c == nil {
 					return errors.Join(errNotRun, err)
 				}
 				return c.Conclude(ctx, idempotency.DoneWith(answer))
 			},
 			replay: func(ctx context.Context, key string) error {
-				run, err := g.Begin(ctx, key, fingerprint)
-				c, text := run.Claim, run.Result
+				begun, err := g.Begin(ctx, key, fingerprint)
+				c, text := begun.Claim, begun.Result
 				if c != nil {
 					return errors.Join(errRun, c.Conclude(ctx, idempotency.NothingDone()))
 				}

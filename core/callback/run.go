@@ -48,10 +48,10 @@ func (e *Endpoint) event(ctx context.Context, event *Event) (v verdict) {
 }
 
 func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
-	run, err := e.guard.Begin(ctx, event.Key, e.fingerprint(event))
+	answer, err := e.guard.Begin(ctx, event.Key, e.fingerprint(event))
 	if errors.Is(err, idempotency.ErrMismatch) {
-		run, err = e.guard.BeginAny(ctx, event.Key, e.fingerprint(event))
-		if run.Done || errors.Is(err, idempotency.ErrNoResult) {
+		answer, err = e.guard.BeginAny(ctx, event.Key, e.fingerprint(event))
+		if answer.Done || errors.Is(err, idempotency.ErrNoResult) {
 			e.tellOf(ctx, event, ErrAnotherDelivery)
 		}
 	}
@@ -63,16 +63,16 @@ func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
 	case err != nil: // a result that cannot be read may be that of a rejection
 		e.tellOf(ctx, event, err)
 		return later
-	case !run.Done:
-		return e.claimed(run.Claim, event)
+	case !answer.Done:
+		return e.claimed(answer.Claim, event)
 	}
-	switch string(run.Result) {
+	switch string(answer.Result) {
 	case resultDone, "": // an operator or Reconcile may have noted ""
 		return done
 	case resultRejected:
 		return rejected
 	}
-	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that neap did not write: %.20q", run.Result))
+	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that neap did not write: %.20q", answer.Result))
 	return later
 }
 

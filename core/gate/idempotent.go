@@ -132,7 +132,7 @@ func IdempotencyScope(principal, method, path, key string) string {
 
 type idempotent struct {
 	guard     *idempotency.Guard
-	begin     func(ctx context.Context, key, fingerprint string) (idempotency.Run, error)
+	begin     func(ctx context.Context, key, fingerprint string) (idempotency.Answer, error)
 	principal Key
 	opts      IdempotentOptions
 	methods   []string
@@ -163,14 +163,14 @@ func (g *idempotent) Enter(r Request) Pass {
 	if own, ok := idempotency.FromContext(r.Context()); ok && own.By(g.guard) && own.Key() == scope && own.Err() == nil {
 		return g.again(r)
 	}
-	run, err := g.begin(r.Context(), scope, print)
+	answer, err := g.begin(r.Context(), scope, print)
 	switch {
 	case err != nil:
 		return g.refused(r, err)
-	case run.Done:
-		return g.replay(r, run.Result)
+	case answer.Done:
+		return g.replay(r, answer.Result)
 	}
-	claim := run.Claim
+	claim := answer.Claim
 	ctx, ending := watch(claim.Detached())
 	return Pass{Context: ctx, Capture: g.opts.MaxResponse, Leave: g.leaving(ending, r, claim)}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Run is what [Guard.Begin] returns: a claim to do the work, or the result of work that
-// was done. After an error it is the zero Run, which has neither.
-type Run struct {
+// Answer is what [Guard.Begin] returns: a claim to do the work, or the result of work that
+// was done. After an error it is the zero Answer, which has neither.
+type Answer struct {
 	Done   bool   // the work was done before, and this is its Result
 	Result []byte // nil unless Done
 	Claim  *Claim // the right to do the work now; nil if Done
@@ -24,12 +24,12 @@ type Run struct {
 // wait. If the work was done before, Begin returns its result. Otherwise the caller gets
 // a claim, does the work, and says by [Claim.Conclude] how it ended:
 //
-//	run, err := guard.Begin(ctx, "order-17", "")
+//	answer, err := guard.Begin(ctx, "order-17", "")
 //	if err != nil {
 //		return err
 //	}
-//	if run.Done {
-//		return reply(run.Result)
+//	if answer.Done {
+//		return reply(answer.Result)
 //	}
 //
 // After an error the caller must not do the work. The error is
@@ -54,21 +54,21 @@ type Run struct {
 // and Lapsing.
 //
 // Begin costs one round trip, and the time that [Reconcile] takes if it asks.
-func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (Run, error) {
+func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (Answer, error) {
 	return g.ask(ctx, key, fingerprint, false)
 }
 
 // BeginAny is [Guard.Begin] for a caller that got [ErrMismatch] and still has to know what
 // became of the work. Every record matches. The record of a claim has the fingerprint of
 // this call from then on.
-func (g *Guard) BeginAny(ctx context.Context, key, fingerprint string) (Run, error) {
+func (g *Guard) BeginAny(ctx context.Context, key, fingerprint string) (Answer, error) {
 	return g.ask(ctx, key, fingerprint, true)
 }
 
-func (g *Guard) ask(ctx context.Context, key, fingerprint string, every bool) (Run, error) {
+func (g *Guard) ask(ctx context.Context, key, fingerprint string, every bool) (Answer, error) {
 	q, err := g.question(key, fingerprint)
 	if err != nil {
-		return Run{}, err
+		return Answer{}, err
 	}
 	if every {
 		q.terms = g.every
@@ -111,40 +111,40 @@ func isWord(s string) bool {
 }
 
 // begin may be called again with the same question.
-func (g *Guard) begin(ctx context.Context, q *question) (Run, error) {
+func (g *Guard) begin(ctx context.Context, q *question) (Answer, error) {
 	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record, q.owner, q.print, q.terms)
 	q.doubt.Add(in)
 	if err != nil {
-		return Run{}, err
+		return Answer{}, err
 	}
 	text, is := reply.(string)
 	switch {
 	case reply == int64(0):
-		return Run{}, ErrMismatch
+		return Answer{}, ErrMismatch
 	case !is:
-		return Run{}, ErrInFlight
+		return Answer{}, ErrInFlight
 	}
 	r, ok := parse(text)
 	switch {
 	case !ok:
-		return Run{}, broken(beginScript)
+		return Answer{}, broken(beginScript)
 	case r.state == pending, r.state == asking:
 		return g.claim(ctx, q, r, asked)
 	case r.state == done:
 		result, err := g.seals.open(q.record, r.result)
 		if err != nil {
-			return Run{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+			return Answer{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
-		return Run{Done: true, Result: result}, nil
+		return Answer{Done: true, Result: result}, nil
 	case r.state == gone:
-		return Run{}, ErrNoResult
+		return Answer{}, ErrNoResult
 	}
-	return Run{}, ErrInDoubt // also if it is free: this owner had given up, and waits for no answer
+	return Answer{}, ErrInDoubt // also if it is free: this owner had given up, and waits for no answer
 }
 
 // finish counts the answer. If there is no claim, it takes back what Redis may have
 // granted.
-func (g *Guard) finish(ctx context.Context, q *question, r Run, err error) (Run, error) {
+func (g *Guard) finish(ctx context.Context, q *question, r Answer, err error) (Answer, error) {
 	err = q.doubt.Worst(err)
 	outcome := g.count.finished(r, err)
 	told := false
@@ -176,7 +176,7 @@ func (g *Guard) takeBack(q *question) {
 var errReconciled = errors.New("idempotency: Reconcile.Find has returned")
 
 // reconcile asks Reconcile.Find what became of the run before this claim.
-func (g *Guard) reconcile(c *Claim) (Run, error) {
+func (g *Guard) reconcile(c *Claim) (Answer, error) {
 	outcome, concluded := Unknown(), false
 	defer func() {
 		if !concluded {
@@ -187,22 +187,22 @@ func (g *Guard) reconcile(c *Claim) (Run, error) {
 	c.lease.Drop(errReconciled)
 	switch {
 	case err != nil:
-		return Run{}, fmt.Errorf("%w: %w", ErrInDoubt, err)
+		return Answer{}, fmt.Errorf("%w: %w", ErrInDoubt, err)
 	case found.state == "":
-		return Run{}, ErrInDoubt
+		return Answer{}, ErrInDoubt
 	case found.state == free && c.Err() != nil:
-		return Run{}, c.Err()
+		return Answer{}, c.Err()
 	case found.state == free:
 		concluded = true
-		return Run{Claim: c}, nil
+		return Answer{Claim: c}, nil
 	}
 	concluded = true
 	err = c.Conclude(c.parent, found)
 	switch {
 	case errors.Is(err, ErrLost):
-		return Run{}, ErrInFlight // another caller has taken over and asks now
+		return Answer{}, ErrInFlight // another caller has taken over and asks now
 	case found.state == gone:
-		return Run{}, ErrNoResult
+		return Answer{}, ErrNoResult
 	}
-	return Run{Done: true, Result: found.result}, nil // even if Redis has not noted it: it was done
+	return Answer{Done: true, Result: found.result}, nil // even if Redis has not noted it: it was done
 }

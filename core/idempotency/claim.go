@@ -27,17 +27,17 @@ type Claim struct {
 	outcome    error
 }
 
-func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (Run, error) {
+func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (Answer, error) {
 	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, parent: ctx}
 	q.doubt = ask.Doubt{} // the claim takes care of it now
 	if !c.lease.Begin((*holding)(c), &g.terms, asked, g.opts.Lease) {
 		_ = c.Conclude(ctx, Outcome{state: undone})
-		return Run{}, ErrExpired
+		return Answer{}, ErrExpired
 	}
 	if r.state == asking {
 		return g.reconcile(c)
 	}
-	return Run{Claim: c}, nil
+	return Answer{Claim: c}, nil
 }
 
 // Key returns the key that was given to Begin.

@@ -54,7 +54,7 @@ func ExampleGuard_Begin() {
 		log.Fatal(err)
 	}
 	place := func(fingerprint string) {
-		run, err := guard.Begin(ctx, "order-17", fingerprint)
+		answer, err := guard.Begin(ctx, "order-17", fingerprint)
 		switch {
 		case errors.Is(err, idempotency.ErrMismatch):
 			fmt.Println("the key is that of another order")
@@ -62,10 +62,10 @@ func ExampleGuard_Begin() {
 			fmt.Println("come again")
 		case err != nil:
 			log.Fatal(err) // Redis did not answer, or the work is in doubt: do not run it
-		case run.Done:
-			fmt.Println("it was done:", string(run.Result))
+		case answer.Done:
+			fmt.Println("it was done:", string(answer.Result))
 		default:
-			fmt.Println("running it:", run.Claim.Conclude(ctx, idempotency.DoneWith([]byte("booked"))))
+			fmt.Println("running it:", answer.Claim.Conclude(ctx, idempotency.DoneWith([]byte("booked"))))
 		}
 	}
 	place("tea")
@@ -83,20 +83,20 @@ func ExampleClaim() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	run, err := guard.Begin(ctx, "order-17", "")
+	answer, err := guard.Begin(ctx, "order-17", "")
 	if err != nil {
 		log.Fatal(err)
 	}
-	first := run.Claim
+	first := answer.Claim
 	_, err = guard.Begin(ctx, "order-17", "")
 	fmt.Println(errors.Is(err, idempotency.ErrInFlight))
 	fmt.Println(first.Conclude(ctx, idempotency.NothingDone())) // it has done nothing, so the next caller may run
 
-	run, err = guard.Begin(ctx, "order-17", "")
+	answer, err = guard.Begin(ctx, "order-17", "")
 	if err != nil {
 		log.Fatal(err)
 	}
-	second := run.Claim
+	second := answer.Claim
 	fmt.Println(second.Attempt(), second.Fence() > first.Fence(), first.Err())
 	fmt.Println(second.Conclude(ctx, idempotency.DoneWithout()), second.Err())
 	// Output:
@@ -139,12 +139,12 @@ func ExampleGuard_Await() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	run, err := guard.Begin(ctx, "order-17", "tea")
+	answer, err := guard.Begin(ctx, "order-17", "tea")
 	if err != nil {
 		log.Fatal(err)
 	}
 	go func() { // the first request is still at work
-		if err := run.Claim.Conclude(ctx, idempotency.DoneWith([]byte("booked"))); err != nil {
+		if err := answer.Claim.Conclude(ctx, idempotency.DoneWith([]byte("booked"))); err != nil {
 			log.Print(err)
 		}
 	}()

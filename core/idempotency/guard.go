@@ -141,13 +141,13 @@ func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context)
 	if fn == nil {
 		return nil, errFn
 	}
-	run, err := g.Await(ctx, key, "")
-	if run.Claim == nil {
-		return run.Result, err
+	answer, err := g.Await(ctx, key, "")
+	if answer.Claim == nil {
+		return answer.Result, err
 	}
 	outcome := Unknown()
-	defer func() { err = errors.Join(err, run.Claim.Conclude(ctx, outcome)) }()
-	result, err = fn(run.Claim.Context())
+	defer func() { err = errors.Join(err, answer.Claim.Conclude(ctx, outcome)) }()
+	result, err = fn(answer.Claim.Context())
 	if err == nil {
 		outcome = DoneWith(result)
 	}

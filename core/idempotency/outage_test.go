@@ -38,7 +38,7 @@ func TestRedisIsAwayBefore(t *testing.T) {
 			if took := time.Since(began); !errors.Is(err, want) || took > most+4*stood() {
 				t.Errorf("Do: got %v after %v, want %v after %v at most", err, took, want, most+4*stood())
 			}
-			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Run, error){
+			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Answer, error){
 				"begin": g.Begin, "await": g.Await,
 			} {
 				if run, err := ask(t.Context(), name, ""); run.Claim != nil || !isScripts(err) {

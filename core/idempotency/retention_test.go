@@ -60,7 +60,7 @@ func TestBadFingerprints(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		g := guard(t, rdb, prefix, nil)
 		for _, print := range []string{"-", " ", "a b", "a\n", "\x00", "\x7f", "é", strings.Repeat("x", 129)} {
-			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Run, error){"Begin": g.Begin, "Await": g.Await} {
+			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Answer, error){"Begin": g.Begin, "Await": g.Await} {
 				if run, err := ask(t.Context(), "key", print); run.Claim != nil || !errors.Is(err, idempotency.ErrFingerprint) {
 					t.Errorf("%s of %q: got a claim %t, %v, want none, and %v",
 						name, print, run.Claim != nil, err, idempotency.ErrFingerprint)

@@ -17,7 +17,7 @@ type counters struct {
 }
 
 // finished counts the answer of Begin or Await, and returns its outcome.
-func (n *counters) finished(r Run, err error) store.Outcome {
+func (n *counters) finished(r Answer, err error) store.Outcome {
 	count, outcome := &n.failed, store.Failed
 	switch {
 	case r.Claim != nil:

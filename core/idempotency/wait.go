@@ -18,17 +18,17 @@ import (
 // Await costs one round trip if no other caller does the work. Otherwise one caller of
 // each process asks again after each RetryDelay, and the others ask when that one has an
 // answer. A run that ends in this process wakes them immediately.
-func (g *Guard) Await(ctx context.Context, key, fingerprint string) (Run, error) {
+func (g *Guard) Await(ctx context.Context, key, fingerprint string) (Answer, error) {
 	misuse.Context(ctx)
 	q, err := g.question(key, fingerprint)
 	if err != nil {
-		return Run{}, err
+		return Answer{}, err
 	}
 	r, err := g.await(ctx, &q)
 	return g.finish(ctx, &q, r, err)
 }
 
-func (g *Guard) await(ctx context.Context, q *question) (Run, error) {
+func (g *Guard) await(ctx context.Context, q *question) (Answer, error) {
 	w := waiter{of: &g.watch, key: q.record}
 	defer w.leave()
 	var alarm *time.Timer
@@ -50,7 +50,7 @@ func (g *Guard) await(ctx context.Context, q *question) (Run, error) {
 		case timedOut:
 			over = true
 		case canceled:
-			return Run{}, ctx.Err()
+			return Answer{}, ctx.Err()
 		}
 	}
 }

@@ -146,7 +146,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 	}})
 	guard, err := idempotency.New(st, "n", idempotency.Retry{}, &idempotency.Options{Lease: time.Hour})
 	noted(err)
-	for name, begin := range map[string]func(context.Context, string, string) (idempotency.Run, error){"Begin": guard.Begin, "Await": guard.Await} {
+	for name, begin := range map[string]func(context.Context, string, string) (idempotency.Answer, error){"Begin": guard.Begin, "Await": guard.Await} {
 		add(name, question{of: store.Guard, ask: func(ctx context.Context, key string) error {
 			run, err := begin(ctx, key, "")
 			if err == nil {

@@ -74,7 +74,7 @@ func newShop(t *testing.T) *shop {
 	s.slot, errs[5] = s.slots.Try(ctx, "s")
 	s.held, errs[6] = s.lock.Try(ctx, "held")
 	for i := range s.claims {
-		var run idempotency.Run
+		var run idempotency.Answer
 		run, errs[7+i] = s.guard.Begin(ctx, string(rune('a'+i)), "")
 		s.claims[i] = run.Claim
 	}

@@ -252,7 +252,7 @@ func free(there *side, key string) func(ctx context.Context) string {
 	}
 }
 
-func claimed(run idempotency.Run, err error) error {
+func claimed(run idempotency.Answer, err error) error {
 	if err == nil && run.Claim != nil {
 		err = run.Claim.Conclude(context.Background(), idempotency.NothingDone())
 	}

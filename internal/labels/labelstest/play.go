@@ -144,10 +144,10 @@ func (a *player) locks() {
 func (a *player) claims() {
 	begin := func(key string, outcome store.Outcome, want error) *idempotency.Claim {
 		a.Helper()
-		run, err := a.guard.Begin(a.Context(), key+Hostile, "print")
+		answer, err := a.guard.Begin(a.Context(), key+Hostile, "print")
 		a.is("Begin of "+key, err, want)
 		a.call(store.Guard, "claims", "", outcome)
-		return run.Claim
+		return answer.Claim
 	}
 	done := begin("done", store.Granted, nil)
 	begin("done", store.Held, idempotency.ErrInFlight)
@@ -275,7 +275,7 @@ func (a *player) held(then func()) {
 	held, err := a.locker.Try(a.Context(), "held"+Hostile)
 	a.must(err)
 	a.call(store.Lock, "locks", "", store.Granted)
-	run, err := a.guard.Begin(a.Context(), "held"+Hostile, "")
+	answer, err := a.guard.Begin(a.Context(), "held"+Hostile, "")
 	a.must(err)
 	a.call(store.Guard, "claims", "", store.Granted)
 	r, err := a.stock.Reserve(a.Context(), Hostile, Hostile, Hostile, nil)
@@ -309,7 +309,7 @@ func (a *player) held(then func()) {
 		a.without(store.Limit, "seen", "", store.Canceled)
 	}
 	a.without(store.Lock, "locks", "", store.Canceled)
-	a.must(slot.Release(a.Context()), held.Release(a.Context()), run.Claim.Conclude(a.Context(), idempotency.NothingDone()), r.Cancel(a.Context()))
+	a.must(slot.Release(a.Context()), held.Release(a.Context()), answer.Claim.Conclude(a.Context(), idempotency.NothingDone()), r.Cancel(a.Context()))
 	a.change(store.Guard, "claims", store.Abandoned)
 	a.change(store.Stock, "units", store.Abandoned)
 }

@@ -100,7 +100,7 @@ func (w *worker) guard(c *wire.Call) (*idempotency.Guard, error) {
 }
 
 // begun tells of a run: OK says that it was done before.
-func (w *worker) begun(c *wire.Call, a *wire.Answer, run idempotency.Run, err error) error {
+func (w *worker) begun(c *wire.Call, a *wire.Answer, run idempotency.Answer, err error) error {
 	if err != nil {
 		return err
 	}
