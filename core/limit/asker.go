@@ -26,8 +26,8 @@ type asker struct {
 func newAsker(st *store.Store, budget time.Duration) *asker {
 	in, _ := inside.Of(st)
 	return &asker{
-		Runner: ask.Runner{Store: in, Budget: budget},
-		keeper: ask.Runner{Store: in, Budget: max(budget+time.Millisecond, script.DefaultBudget)},
+		Runner: ask.Runner{Inside: in, Budget: budget},
+		keeper: ask.Runner{Inside: in, Budget: max(budget+time.Millisecond, script.DefaultBudget)},
 		store:  st, clocks: new(serverClocks),
 	}
 }
@@ -46,4 +46,4 @@ func (a *asker) renewTogether(s *script.Script, key string, args []any, many int
 }
 
 // open reports whether the breaker holds calls back.
-func (a *asker) open() bool { return a.Store.IsOpen(a.Budget) }
+func (a *asker) open() bool { return a.Inside.IsOpen(a.Budget) }

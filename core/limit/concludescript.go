@@ -32,7 +32,7 @@ func (r *remote) conclude(ctx context.Context, sc *script.Script, c *conclusion)
 		if c.actual < g.cost || g.token != "" {
 			result, err = r.atItsTime(ctx, sc, g, keys, args)
 		} else { // the difference is charged now, whatever the time is
-			result, err = r.runAt(ctx, sc, r.Store.Node(ctx, keys[0]), keys, args([]any{"0", "0", "0"})...)
+			result, err = r.runAt(ctx, sc, r.Inside.Node(ctx, keys[0]), keys, args([]any{"0", "0", "0"})...)
 		}
 		if err != nil || c.how != settles {
 			return s, result.changed, result.untouched, err
@@ -167,7 +167,7 @@ type settled struct {
 // latest time at which the decision was made, and what the clock shows now. If the reply
 // says that the server has another clock, it runs the script again.
 func (r *remote) atItsTime(ctx context.Context, sc *script.Script, g *grant, keys []string, args func(clock []any) []any) (settled, error) {
-	node := r.Store.Node(ctx, keys[0])
+	node := r.Inside.Node(ctx, keys[0])
 	known, fresh := r.clocks.last(node), false
 	if known == nil || known.vague(g) {
 		fresh = true

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 func TestBadConfigurationIsRefused(t *testing.T) {
@@ -181,8 +182,8 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	onRedis := must(New(rdb, "zero", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
-	if got := onRedis.remote.Budget; got != 50*time.Millisecond {
-		t.Errorf("got a budget of %v by default, want 50ms", got)
+	if got := onRedis.remote; got.Budget != 50*time.Millisecond || got.store != must(store.Of(rdb))(t) {
+		t.Errorf("got a budget of %v by default, and the store of the client: %t, want 50ms and true", got.Budget, got.store == must(store.Of(rdb))(t))
 	}
 	if keys := onRedis.remote.keys(onRedis, "s"); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
 		t.Errorf("got the keys %q, want neap:limit:zero:{s}:window-1-1h", keys)

@@ -132,7 +132,7 @@ func (r *renewals) end(remove func(*lease.Wheel, *lease.Member)) {
 // keep renews the estimates of a decision until it is spent or nothing refers to it. A
 // conclusion in the background refers to it.
 func (r *remote) keep(l *Limiter, g *grant) {
-	kept := &renewals{wheel: r.Store.Leases()}
+	kept := &renewals{wheel: r.Inside.Leases()}
 	for i, rule := range l.rules {
 		if length := rule.id().lease; hasLease(rule) && g.cost > 0 && !g.peek && !g.denied && !g.readings[i].refused() {
 			e := &estimate{of: kept, name: g.estimate()}

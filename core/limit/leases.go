@@ -29,7 +29,7 @@ type leases struct {
 
 func newLeases(at *asker, limit int64, length time.Duration) *leases {
 	return &leases{
-		asker: at, wheel: at.Store.Leases(),
+		asker: at, wheel: at.Inside.Leases(),
 		limit: integer(limit),
 		lease: integer(length.Microseconds()),
 		// The set outlives its last lease, which ends between two milliseconds.

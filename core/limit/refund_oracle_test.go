@@ -26,7 +26,7 @@ func (c *clocked) refund(tb testing.TB, p past, at moment) bool {
 	}
 	want := refundModel(c.rules, c.cells, c.now.UnixMicro(), p.grant, at)
 	for try := range 2 { // the second finds the marker, if anything was given back
-		result, err := c.remote.runAt(tb.Context(), settleScript, c.remote.Store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
+		result, err := c.remote.runAt(tb.Context(), settleScript, c.remote.Inside.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiv
 		return want
 	}
 	for try := range 2 { // the second finds the marker
-		result, err := c.remote.runAt(tb.Context(), settleScript, c.remote.Store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
+		result, err := c.remote.runAt(tb.Context(), settleScript, c.remote.Inside.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiv
 		if now, is := outside(numbers); is {
 			c.seen(now)
 			_, args = c.remote.toConclude(once)
-			if result, err = c.remote.runAt(tb.Context(), settleScript, c.remote.Store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...); err != nil {
+			if result, err = c.remote.runAt(tb.Context(), settleScript, c.remote.Inside.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...); err != nil {
 				tb.Fatal(err)
 			}
 			numbers = result.numbers

@@ -62,9 +62,9 @@ func (s *shared) late(ctx context.Context, b *bid, h handoff, held *Lock, err er
 // decline releases a handed lock in the background, so that the current waiters can get
 // it.
 func (s *shared) decline(ctx context.Context, key string, h handoff) {
-	s.asker.Store.Pending().Add(1)
+	s.asker.Inside.Pending().Add(1)
 	background.Go(func() {
-		defer s.asker.Store.Pending().Add(-1)
+		defer s.asker.Inside.Pending().Add(-1)
 		if held, err := s.accept(ctx, &bid{key: key}, h); err == nil {
 			_ = held.Release(ctx)
 		}

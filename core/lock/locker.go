@@ -67,7 +67,7 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 		return nil, fmt.Errorf("lock.New: %w", err)
 	}
 	s := &shared{
-		name: name, opts: own, space: space, store: st, asker: ask.Asker{Runner: ask.Runner{Store: in, Budget: own.Budget}},
+		name: name, opts: own, space: space, store: st, asker: ask.Asker{Runner: ask.Runner{Inside: in, Budget: own.Budget}},
 		undo: undo.Undoer{Total: in.Pending()},
 	}
 	s.lasts = own.Lease

@@ -42,7 +42,8 @@ type Runner struct {
 // opts mean the zero Options. NewRunner sends nothing.
 //
 // The error matches [ErrClient] if the client is nil or would answer without asking
-// Redis, as a pipeline would. It is another error if the budget is below a millisecond.
+// Redis, as a pipeline would, and if it is a store that was not made, or a struct around a
+// store. It is another error if the budget is below a millisecond.
 //
 // With a store, the runner shares the breaker, the first contact and the log with
 // everything else on that store.

@@ -86,7 +86,7 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	}
 	s := &Stock{
 		name: name, opts: own, lease: milliseconds(own.Lease), space: space, store: st,
-		asker: ask.Asker{Runner: ask.Runner{Store: in, Budget: own.Budget}},
+		asker: ask.Asker{Runner: ask.Runner{Inside: in, Budget: own.Budget}},
 		plain: lease.Terms{Wheel: in.Leases(), Lease: own.Lease, NoRenewal: true, Expired: ErrLapsed},
 		kept:  lease.Terms{Wheel: in.Leases(), Lease: own.Lease, Expired: ErrLapsed},
 		undo:  undo.Undoer{Room: doubted, Total: in.Pending()},

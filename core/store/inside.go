@@ -50,12 +50,7 @@ func (s *within) Budget(otherwise time.Duration) time.Duration {
 	return s.opts.Budget
 }
 
-func (s *within) Client() call.Processor {
-	if s == nil {
-		return nil
-	}
-	return s.client
-}
+func (s *within) Client() call.Processor { return s.client }
 
 func (s *within) Node(ctx context.Context, key string) string {
 	_, address := s.nodes.server(ctx, key)

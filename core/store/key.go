@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
@@ -35,10 +36,7 @@ func (s *Store) ParseKey(key string) (parts Key, ok bool) {
 // about the kind or the name. Key sends nothing. A nil or zero store has the default
 // prefix and no secret.
 func (s *Store) Key(kind, name, subject string) (string, error) {
-	in := (*within)(s)
-	if !s.made() {
-		in = nil
-	}
+	in, _ := inside.Of(s)
 	space, err := in.Space(kind, name)
 	if err := errors.Join(keyspace.CheckName("kind", kind), err); err != nil {
 		return "", fmt.Errorf("store.Key: %w", err)

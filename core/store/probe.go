@@ -25,7 +25,7 @@ func (b *breaker) ask(key string, d time.Duration) queue.Result {
 	})
 	select {
 	case err := <-asked:
-		r, unknown := cmd.Result(err)
+		r, unknown := cmd.Outcome(err)
 		if unknown != nil {
 			b.unknown(unknown)
 		}

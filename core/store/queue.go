@@ -12,26 +12,26 @@ import (
 // connection may be dead.
 const mostProbe = 5 * time.Second
 
-// transport is what the queue of a breaker sends with, as a [queue.Server]. Note is the
+// server is what the queue of a breaker sends with, as a [queue.Server]. Note is the
 // breaker's.
-type transport struct {
+type server struct {
 	*breaker
 	*wire.Sender
 }
 
-// newQueue returns the queue of a breaker. A lone caller sends its call by itself if timely
+// newQueue returns the queue of a breaker. A lone caller sends its call by itself if honours
 // says that the client ends calls at their deadlines.
-func newQueue(b *breaker, client wire.Pipeliner, timely bool, budget time.Duration) *queue.Queue {
-	return queue.New(transport{b, wire.NewSender(client, timely, b.unknown)}, budget, timely)
+func newQueue(b *breaker, client wire.Pipeliner, honours bool, budget time.Duration) *queue.Queue {
+	return queue.New(server{b, wire.NewSender(client, honours, b.unknown)}, budget, honours)
 }
 
 // Probe asks the server whether it answers.
-func (t transport) Probe(key string, more time.Duration) queue.Result {
-	return t.ask(key, min(t.budget, mostProbe)+more)
+func (s server) Probe(key string, more time.Duration) queue.Result {
+	return s.ask(key, min(s.budget, mostProbe)+more)
 }
 
 // Left asks the server in place of a call whose caller has left.
-func (t transport) Left(key string) { t.probe(key, t.budget) }
+func (s server) Left(key string) { s.probe(key, s.budget) }
 
 // unknown tells the node of a reply that is not known.
 func (b *breaker) unknown(reply error) {

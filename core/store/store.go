@@ -61,8 +61,8 @@ var errStore = fmt.Errorf("%w: rdb is a nil or zero Store: make one with store.O
 // [script.ErrClient] if the client cannot be used.
 func Open(rdb script.Client, opts *Options) (*Store, error) {
 	own, err := opts.withDefaults()
-	if inside, is := rdb.(*Store); is && inside.made() {
-		rdb = inside.client
+	if st, is := rdb.(*Store); is && st.made() {
+		rdb = st.client
 	}
 	calls, fault := clientOf(rdb)
 	if err := errors.Join(fault, err); err != nil {
@@ -73,7 +73,10 @@ func Open(rdb script.Client, opts *Options) (*Store, error) {
 
 // clientOf returns how calls are sent to rdb, or why no store can be made from it.
 func clientOf(rdb script.Client) (*call.Client, error) {
-	if _, err := inside.Of(rdb); !errors.Is(err, inside.ErrNone) {
+	switch _, err := inside.Of(rdb); {
+	case err == nil:
+		return nil, errStore
+	case !errors.Is(err, inside.ErrNone):
 		return nil, err
 	}
 	return call.NewClient(rdb)

@@ -27,8 +27,8 @@ import (
 // The way of a request from the adapter to the client of Redis has at most so many files
 // and functions.
 const (
-	mostFiles     = 20
-	mostFunctions = 30
+	mostFiles     = 15
+	mostFunctions = 25
 )
 
 // TestTheWayToRedisIsStraight follows what a gate asks Redis on behalf of a request whose
@@ -40,7 +40,7 @@ func TestTheWayToRedisIsStraight(t *testing.T) {
 	queued := func() (*store.Store, *ways) {
 		rdb, w := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true }), new(ways)
 		rdb.AddHook(w)
-		st, err := store.Open(rdb, &store.Options{Queue: store.Queued, Prefix: redistest.Prefix(t)})
+		st, err := store.Open(rdb, &store.Options{Queue: store.Queued, Budget: time.Minute, Prefix: redistest.Prefix(t)})
 		if err != nil {
 			t.Fatal(err)
 		}

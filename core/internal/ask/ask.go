@@ -1,5 +1,6 @@
-// Package ask makes calls of scripts that may safely run twice. It counts the calls
-// without an answer, so that what they may have granted can be taken back.
+// Package ask is how primitives ask their store: once, or again if the script may safely
+// run twice. It counts the calls without an answer, so that what they may have granted can
+// be taken back.
 package ask
 
 import (

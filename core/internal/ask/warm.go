@@ -29,7 +29,7 @@ func Warm(
 	misuse.Context(ctx)
 	ctx, cancel := context.WithTimeout(ctx, warmBudget)
 	defer cancel()
-	loads, err := script.NewRunner(st, &script.Options{Budget: warmBudget})
+	loads, err := script.NewRunner(st, nil)
 	if err != nil {
 		return err
 	}

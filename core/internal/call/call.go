@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/queue"
 	"github.com/neap-go/neap/core/internal/wire"
 )
@@ -53,8 +54,10 @@ type Transport interface {
 	Do(ctx context.Context, cmd queue.Call) error
 }
 
-// Set says what is called. It returns an error if the keys cannot be used.
+// Set says what is called. It returns an error if the keys cannot be used. It panics if the
+// Call is in use: only Reset makes it usable again.
 func (c *Call) Set(s *wire.Script, keys []string, args []any) error {
+	misuse.Made(c.script == nil, errUsed)
 	c.script, c.keys, c.args = s, keys, args
 	return checkKeys(keys)
 }
@@ -94,14 +97,14 @@ func (c *Call) Written() bool { return c.written }
 // answer stores the reply.
 func (c *Call) answer(cmd *wire.Command) {
 	var merged bool
-	if c.number, c.whole, merged = cmd.Int(); !c.whole {
+	if c.number, c.whole, merged = cmd.Whole(); !c.whole {
 		c.reply = cmd.Val()
 	}
 	c.free = merged && cmd == &c.sent.first
 }
 
 // words returns the words of the call. The second is missing, because each attempt has its
-// own.
+// own. shared says that another goroutine than the caller's may write them.
 func (c *Call) words(shared bool) []any {
 	line := append(c.sent.few[:0], "evalsha", nil, wire.Count(len(c.keys)))
 	for i, key := range c.keys {
@@ -124,6 +127,7 @@ func (c *Call) words(shared bool) []any {
 var (
 	errBudget   = errors.New("no answer within the budget")
 	errUnsent   = errors.New("not sent within the budget")
+	errUsed     = errors.New("call: this Call was made before")
 	errNoKeys   = errors.New("a script needs at least one key")
 	errManyTags = errors.New("the keys do not share one {hash tag}, so a cluster could not run the script")
 )

@@ -35,7 +35,7 @@ func TestWhatACallerMayUseAgain(t *testing.T) {
 				cmd.SetErr(loadingError{})
 			case c.merged:
 				twin := new(wire.Command)
-				twin.Set(ctx, s, []any{"evalsha", nil, wire.Count(1), "k", "1"}, false, false, time.Time{})
+				twin.Set(ctx, s, []any{"evalsha", nil, wire.Count(1), "k", "1"}, false, time.Time{})
 				var m wire.Merger
 				m.Merge(ctx, []*wire.Command{cmd, twin}, 1)[0].(interface{ SetVal(states []int64) }).SetVal([]int64{7})
 				m.Deliver(ctx, 1)

@@ -67,16 +67,15 @@ func (all *Results) Batch() Result {
 	return all.greatest
 }
 
-// Server sends batches.
+// Server sends batches, and the calls of lone callers.
 type Server interface {
 	// Send sends the calls of a batch. It returns when each call has its answer, or when
 	// no answer is expected any more. Several batches may be in flight at once.
 	Send(b *Batch) Result
-	// Alone sends the call of a lone caller, which waits for it. The context is the
-	// caller's.
+	// Alone sends the call of a lone caller, which waits for it. The context ends the call.
 	Alone(ctx context.Context, c Call) Result
-	// Left reports that the caller of Alone left before its budget had ended. It says
-	// nothing about the server that has the key.
+	// Left reports that the caller of Alone left before the budget had ended. That says
+	// nothing about the server of the key, so Left may ask the server.
 	Left(key string)
 	// Note reports the result of each batch, except Ignored. It also reports Unsent for
 	// each call that expired in the queue while the server did not answer, unless the call

@@ -11,7 +11,7 @@ import (
 // it did. A short call does not go so: its batch waits for the answer longer than its
 // caller, and so shows whether the server answers.
 func (q *Queue) direct(ctx context.Context, c Call) bool {
-	if deadline, _ := ctx.Deadline(); !q.timely || deadline.Before(c.Due()) {
+	if deadline, _ := ctx.Deadline(); !q.honours || deadline.Before(c.Due()) {
 		return false
 	}
 	b, ok := q.beginDirect()

@@ -1,9 +1,52 @@
 package queue
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// TestALoneCallSaysHowItEnded: a caller that left says nothing about the server. A budget
+// that ended does. A short call does not go by itself.
+func TestALoneCallSaysHowItEnded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		patience   time.Duration // of the caller, which then cancels; 0 means that it waits
+		deadline   time.Duration // of the call
+		alone      int
+		left       int
+		unanswered int
+	}{
+		"its caller leaves": {patience: budget / 2, deadline: budget, alone: 1, left: 1},
+		"its budget ends":   {deadline: budget, alone: 1, unanswered: 1},
+		"it is short":       {deadline: budget / 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			defer settle()
+			d := new(double)
+			q := New(d, budget, true)
+			answers(t, q)
+			d.set(func() { d.alone = 0 })
+			resume := d.stop()
+			defer resume()
+			due := time.Now().Add(budget)
+			ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(c.deadline))
+			defer cancel()
+			if c.patience > 0 {
+				time.AfterFunc(c.patience, cancel)
+			}
+			_ = q.Do(ctx, &call{due: due})
+			d.mu.Lock()
+			alone, left, unanswered := d.alone, d.left, d.notes[Unanswered]
+			d.mu.Unlock()
+			if alone != c.alone || left != c.left || unanswered != c.unanswered {
+				t.Errorf("%s: got %d calls that went by themselves, %d callers that left and %d calls noted without an answer, want %d, %d and %d",
+					name, alone, left, unanswered, c.alone, c.left, c.unanswered)
+			}
+		})
+	}
+}
 
 // TestALoneCallerAsksByItself, and only a lone caller.
 func TestALoneCallerAsksByItself(t *testing.T) {

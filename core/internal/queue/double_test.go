@@ -19,6 +19,8 @@ type double struct {
 	sizes   []int // of the batches that were sent
 	notes   map[Result]int
 	probes  int
+	alone   int           // calls that went by themselves
+	left    int           // callers of these that left
 	holds   chan struct{} // while it is not nil, nothing is written until it is closed
 	stopped chan struct{} // while it is not nil, answers wait until it is closed
 	slower  time.Duration // what answers take longer than a round trip
@@ -50,8 +52,27 @@ func (d *double) Send(b *Batch) Result {
 	return max(result, Answered)
 }
 
-func (*double) Alone(context.Context, Call) Result { panic("no call goes by itself in these tests") }
-func (*double) Left(string)                        {}
+// Alone answers after a round trip, unless the server is stopped: then it waits for the end
+// of the call.
+func (d *double) Alone(ctx context.Context, c Call) Result {
+	d.mu.Lock()
+	d.alone++
+	stopped := d.stopped
+	d.mu.Unlock()
+	c.(*call).state.CompareAndSwap(unsent, written)
+	if stopped != nil {
+		<-ctx.Done()
+		return Unanswered
+	}
+	time.Sleep(trip)
+	return Answered
+}
+
+func (d *double) Left(string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left++
+}
 
 func (d *double) Note(r Result, _ int) {
 	d.mu.Lock()

@@ -23,7 +23,7 @@ var errGone = errors.New("the goroutine that sent the call ended")
 // it.
 type Queue struct {
 	server  Server
-	timely  bool // a lone caller may send its call by itself
+	honours bool // a lone caller may send its call by itself
 	began   time.Time
 	entries sync.Pool
 	next    rule
@@ -56,10 +56,10 @@ const (
 	silent // it did not answer a batch: nothing is sent until it answers a probe
 )
 
-// New makes a queue for calls with that budget. timely says that calls end at their
+// New makes a queue for calls with that budget. honours says that calls end at their
 // deadlines: a lone caller then sends its call by itself.
-func New(s Server, budget time.Duration, timely bool) *Queue {
-	return &Queue{server: s, timely: timely, began: time.Now(), pace: newPace(budget), next: spaced, gosched: runtime.Gosched}
+func New(s Server, budget time.Duration, honours bool) *Queue {
+	return &Queue{server: s, honours: honours, began: time.Now(), pace: newPace(budget), next: spaced, gosched: runtime.Gosched}
 }
 
 // rule reports whether another batch may leave while some are in flight. It is asked at

@@ -61,7 +61,7 @@ func Innermost(text string) string {
 
 // Verdict is what an error of go-redis means for a call.
 type Verdict struct {
-	Class   error // one of the four
+	Class   error // one of the four classes
 	Again   bool  // another attempt may succeed
 	Unknown bool  // the error is a reply that is neither the script's nor a refusal
 }

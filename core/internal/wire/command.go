@@ -24,9 +24,10 @@ type Command struct {
 }
 
 // Set makes it a command with these words. The second of them is missing: it becomes the
-// name of the script, or its text if eval is true. due is when the budget of the call
-// ends. If alone is true, the command is not merged.
-func (c *Command) Set(ctx context.Context, s *Script, words []any, eval, alone bool, due time.Time) {
+// text of the script if the first is eval, and its SHA otherwise. due is when the budget of
+// the call ends. If alone is true, the command is not merged.
+func (c *Command) Set(ctx context.Context, s *Script, words []any, alone bool, due time.Time) {
+	eval := words[0] == "eval"
 	words[1] = &c.text
 	c.Cmd = *redis.NewCmd(ctx, words...)
 	c.text = text{of: c, script: s, eval: eval}
@@ -115,9 +116,9 @@ func (c *Command) Answered() (answered bool, unknown error) {
 	return true, nil
 }
 
-// Int returns the answer if it is a whole number. merged says that a merged call gave it:
+// Whole returns the answer if it is a whole number. merged says that a merged call gave it:
 // then nothing else refers to the command.
-func (c *Command) Int() (n int64, is, merged bool) {
+func (c *Command) Whole() (n int64, is, merged bool) {
 	if c.whole {
 		return c.number, true, true
 	}
@@ -129,7 +130,7 @@ func (c *Command) Int() (n int64, is, merged bool) {
 // and does nothing else.
 func NewProbe(ctx context.Context, key string) *Command {
 	cmd := new(Command)
-	cmd.Set(ctx, nil, []any{"evalsha", nil, "1", key}, false, true, time.Time{})
+	cmd.Set(ctx, nil, []any{"evalsha", nil, "1", key}, true, time.Time{})
 	return cmd
 }
 

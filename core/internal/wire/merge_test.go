@@ -20,7 +20,7 @@ func mergeables(t *testing.T, n int, key string, common ...any) (all []*Command)
 	}).Replies(func(n int64) bool { return n < 999 }, nil)
 	for range n {
 		c := new(Command)
-		c.Set(t.Context(), s, append([]any{"evalsha", nil, Count(1), (*Word)(&key), "1"}, common...), false, false, time.Time{})
+		c.Set(t.Context(), s, append([]any{"evalsha", nil, Count(1), (*Word)(&key), "1"}, common...), false, time.Time{})
 		all = append(all, c)
 	}
 	return all

@@ -1,6 +1,6 @@
 // Package wire is what neap writes to Redis, and what it makes of the replies: scripts,
 // the commands that call them, commands that are merged, and errors. Package call makes
-// calls with it, and package queue sends them together.
+// calls with it, and package queue decides when they are sent.
 package wire
 
 import (
@@ -42,7 +42,7 @@ func New(name, source string, fail Failure) *Script {
 // Made reports whether New made the script.
 func (s *Script) Made() bool { return s != nil && s.sha != nil }
 
-// Essential returns a copy that IsEssential.
+// Essential returns a copy that is essential.
 func (s *Script) Essential() *Script {
 	own := *s
 	own.essential = true
@@ -53,7 +53,7 @@ func (s *Script) Essential() *Script {
 // back.
 func (s *Script) IsEssential() bool { return s.essential }
 
-// Batched returns a copy that IsBatched.
+// Batched returns a copy that is batched.
 func (s *Script) Batched() *Script {
 	own := *s
 	own.batched = true

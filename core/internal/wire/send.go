@@ -32,16 +32,16 @@ type Pipeliner interface {
 // concurrent use.
 type Sender struct {
 	client  Pipeliner
-	timely  bool              // the client ends commands at their deadlines
+	honours bool              // the client ends commands at their deadlines
 	unknown func(reply error) // is told of each reply that is not known
 	memory  sync.Pool         // of *batch
 	keys    atomic.Int64      // how many keys a merged call may have
 }
 
-// NewSender makes a Sender. timely says that the client ends commands at their deadlines.
+// NewSender makes a Sender. honours says that the client ends commands at their deadlines.
 // unknown is told of each reply that is neither a script's nor a server's.
-func NewSender(client Pipeliner, timely bool, unknown func(reply error)) *Sender {
-	s := &Sender{client: client, timely: timely, unknown: unknown}
+func NewSender(client Pipeliner, honours bool, unknown func(reply error)) *Sender {
+	s := &Sender{client: client, honours: honours, unknown: unknown}
 	s.keys.Store(1)
 	if _, plain := client.(*redis.Client); plain { // other clients choose the server by the key
 		s.keys.Store(mostKeys)
@@ -59,7 +59,7 @@ func (s *Sender) Alone(ctx context.Context, c queue.Call) queue.Result {
 func (s *Sender) Send(b *queue.Batch) queue.Result {
 	ctx := &batchContext{values: context.Background(), deadline: b.Deadline.Add(lateAnswer)}
 	if len(b.Entries) == 1 {
-		if !s.timely {
+		if !s.honours {
 			background.NoDeadlines()
 		}
 		ctx.values = b.Entries[0].Context
@@ -80,7 +80,7 @@ func (s *Sender) Send(b *queue.Batch) queue.Result {
 
 // result returns how a command ended.
 func (s *Sender) result(cmd *Command, sent error) queue.Result {
-	r, unknown := cmd.Result(sent)
+	r, unknown := cmd.Outcome(sent)
 	if unknown != nil {
 		s.unknown(unknown)
 	}
@@ -137,9 +137,9 @@ func stamp(err error, all ...redis.Cmder) {
 	}
 }
 
-// Result returns how the command ended, given the error that sending it returned. If it
+// Outcome returns how the command ended, given the error that sending it returned. If it
 // ended with a reply that is not known, unknown says with which.
-func (c *Command) Result(sent error) (r queue.Result, unknown error) {
+func (c *Command) Outcome(sent error) (r queue.Result, unknown error) {
 	stamp(sent, c)
 	answered, unknown := c.Answered()
 	switch {
