@@ -60,7 +60,7 @@ soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /d
 soak: redis nginx haproxy chromium prometheus ## run every test at its full count of generated operations, from a fresh seed
 	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
 	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
-	go test $(filter-out -race,$(TESTFLAGS)) -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency ./core/lock
+	go test $(filter-out -race,$(TESTFLAGS)) -count=1 -timeout 60m ./core/limit ./core/inflight ./core/stock ./core/idempotency ./core/lock
 
 .PHONY: direct
 direct: redis ## run every test of this module without the queue

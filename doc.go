@@ -48,8 +48,8 @@
 //
 // A primitive decides. You can call it without HTTP:
 //
-//   - [github.com/neap-go/neap/core/limit]: how often requests may run, and how many at
-//     once.
+//   - [github.com/neap-go/neap/core/limit]: how often requests may run.
+//   - [github.com/neap-go/neap/core/inflight]: how many requests may run at once.
 //   - [github.com/neap-go/neap/core/lock]: one holder at a time, a job once a tick, one
 //     leader. A fence lets a database reject the writes of a holder that lost its lock.
 //   - [github.com/neap-go/neap/core/idempotency]: work that runs once for each key, and

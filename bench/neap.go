@@ -102,7 +102,7 @@ func neapOf(algorithms ...string) func(context.Context, *env, workload) (take, e
 }
 
 func neapWith(opts limit.Options, algorithms ...string) func(context.Context, *env, workload) (take, error) {
-	opts.Budget, opts.Fail = budget, limit.FailClosed
+	opts.Budget, opts.Fail = budget, store.FailClosed
 	return func(_ context.Context, e *env, w workload) (take, error) {
 		made := make([]limit.Policy, len(algorithms))
 		for i, a := range algorithms {

@@ -25,6 +25,7 @@ import (
 	ourrate "github.com/neap-go/neap/contrib/redis_rate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/ratesuite"
 	"github.com/neap-go/neap/neaptest"
 )
@@ -61,7 +62,7 @@ func TestBothKeepThePromisesOfRedisRate(t *testing.T) {
 			at.Prefix = "ours"
 			ratesuite.Run(t, ratesuite.Package[ourrate.Limit, ourrate.Result]{
 				NewLimiter: func(rdb redis.UniversalClient) ratesuite.Limiter[ourrate.Limit, ourrate.Result] {
-					l, err := ourrate.New(rdb, &limit.Options{Budget: time.Minute, Fail: limit.FailClosed})
+					l, err := ourrate.New(rdb, &limit.Options{Budget: time.Minute, Fail: store.FailClosed})
 					if err != nil {
 						t.Error(err)
 					}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -52,7 +53,7 @@ func openServed(opts *limit.Options) guardOpener {
 				return nil, nil
 			}
 			own := *opts
-			own.Budget, own.Fail = budget, limit.FailClosed
+			own.Budget, own.Fail = budget, store.FailClosed
 			l, err := limit.New(e.rdb, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, &own)
 			if err == nil {
 				mux.Handle("POST /"+name, nethttp.Middleware(gate.RateLimit(l, everyone, nil))(handler))

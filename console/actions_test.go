@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -29,7 +30,7 @@ func post(h http.Handler, to, body string, header ...string) (status int, text s
 type service struct {
 	redis   *neaptest.Redis
 	limiter *limit.Limiter
-	flight  *limit.Concurrency
+	flight  *inflight.Limiter
 	locker  *lock.Locker
 	guard   *idempotency.Guard
 	shop    *stock.Stock
@@ -43,7 +44,7 @@ func newService(t *testing.T) *service {
 	return &service{
 		redis:   r,
 		limiter: must(limit.New(st, "api", []limit.Policy{limit.WithBan(limit.FixedWindow{Name: "w", Limit: 2, Window: time.Hour}, ban)}, nil))(t),
-		flight:  must(limit.NewConcurrency(st, "slots", 5, nil))(t),
+		flight:  must(inflight.New(st, "slots", 5, nil))(t),
 		locker:  must(lock.New(st, "jobs", nil))(t),
 		guard:   must(idempotency.New(st, "orders", idempotency.Reject{}, nil))(t),
 		shop:    must(stock.New(st, "shop", nil))(t),
@@ -52,7 +53,7 @@ func newService(t *testing.T) *service {
 
 func (s *service) all() Primitives {
 	return Primitives{
-		Limiters: []*limit.Limiter{s.limiter}, InFlight: []*limit.Concurrency{s.flight}, Lockers: []*lock.Locker{s.locker},
+		Limiters: []*limit.Limiter{s.limiter}, InFlight: []*inflight.Limiter{s.flight}, Lockers: []*lock.Locker{s.locker},
 		Guards: []*idempotency.Guard{s.guard}, Stocks: []*stock.Stock{s.shop},
 	}
 }
@@ -212,6 +213,7 @@ func TestErrorsAreNames(t *testing.T) {
 		want string
 	}{
 		{limit.ErrSubject, `400 {"error":"empty"}`},
+		{inflight.ErrSubject, `400 {"error":"empty"}`},
 		{limit.ErrNoBan, `404 {"error":"unknown action"}`},
 		{lock.ErrKey, `400 {"error":"empty"}`},
 		{idempotency.ErrKey, `400 {"error":"empty"}`},

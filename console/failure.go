@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -24,6 +25,7 @@ var failures = []struct {
 	status int
 }{
 	{limit.ErrSubject, "empty", http.StatusBadRequest},
+	{inflight.ErrSubject, "empty", http.StatusBadRequest},
 	{limit.ErrNoBan, "unknown action", http.StatusNotFound}, // the page offers no ban then
 	{lock.ErrKey, "empty", http.StatusBadRequest},
 	{idempotency.ErrKey, "empty", http.StatusBadRequest},

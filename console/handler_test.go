@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
@@ -75,7 +76,7 @@ func TestWiringIsChecked(t *testing.T) {
 		"no allow": {func() { Handler(st, nil, nil) }, []string{"allow is nil: pass a function"}},
 		"streams":  {func() { Handler(st, everyone, &Options{MaxStreams: -1}) }, []string{"MaxStreams is -1: use 1 or more, or 0 for 50"}},
 		"nil ones": {func() {
-			Handler(st, everyone, &Options{LookUp: Primitives{Limiters: []*limit.Limiter{nil}, InFlight: []*limit.Concurrency{nil}}})
+			Handler(st, everyone, &Options{LookUp: Primitives{Limiters: []*limit.Limiter{nil}, InFlight: []*inflight.Limiter{nil}}})
 		}, []string{"LookUp.Limiters[0] is nil or zero", "LookUp.InFlight[0] is nil"}},
 		"zero ones": {func() {
 			Handler(st, everyone, &Options{Actions: Primitives{Lockers: []*lock.Locker{{}}, Guards: []*idempotency.Guard{{}}, Stocks: []*stock.Stock{{}}}})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
@@ -145,7 +146,7 @@ func lookLimit(l *limit.Limiter) look {
 	}
 }
 
-func lookInFlight(c *limit.Concurrency) look {
+func lookInFlight(c *inflight.Limiter) look {
 	return func(ctx context.Context, subject string) (any, error) {
 		n, err := c.InFlight(ctx, subject)
 		return foundInFlight{n}, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
@@ -14,7 +15,7 @@ import (
 // Primitives are some of those of a service.
 type Primitives struct {
 	Limiters []*limit.Limiter
-	InFlight []*limit.Concurrency // can be looked up, and there is no action on them
+	InFlight []*inflight.Limiter // can be looked up, and there is no action on them
 	Lockers  []*lock.Locker
 	Guards   []*idempotency.Guard
 	Stocks   []*stock.Stock

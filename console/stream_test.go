@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
@@ -268,7 +269,7 @@ func TestNoKeyIsInAStream(t *testing.T) {
 		st := must(store.Open(r.Client(), nil))(t)
 		window := limit.FixedWindow{Name: "w", Limit: 1, Window: time.Hour}
 		limiter := must(limit.New(st, "api", []limit.Policy{window}, nil))(t)
-		flight := must(limit.NewConcurrency(st, "slots", 5, nil))(t)
+		flight := must(inflight.New(st, "slots", 5, nil))(t)
 		locker := must(lock.New(st, "jobs", nil))(t)
 		guard := must(idempotency.New(st, "orders", idempotency.Retry{}, nil))(t)
 		shop := must(stock.New(st, "shop", nil))(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 )
 
 func plain() *http.Request { return httptest.NewRequest("GET", "/", nil) }
@@ -34,7 +34,7 @@ func TestAssertLimited(t *testing.T) {
 	play(t, func(t *testing.T, r *Redis) {
 		var instances []Send
 		for range 2 {
-			l := limiter(t, r.Client(), 3, limit.FailClosed)
+			l := limiter(t, r.Client(), 3, store.FailClosed)
 			instances = append(instances, behind(func(http.ResponseWriter, *http.Request) {}, gate.RateLimit(l, everybody, nil)))
 		}
 		for range 2 {
@@ -288,7 +288,7 @@ func TestTwoClientsAreTwoInstances(t *testing.T) {
 			if rdb == here {
 				r.Lose(here)
 			}
-			d, err := limiter(t, rdb, 3, limit.FailLocal).Take(t.Context(), "ann")
+			d, err := limiter(t, rdb, 3, store.FailLocal).Take(t.Context(), "ann")
 			if err != nil {
 				t.Error(err)
 			}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 )
 
 func TestFailover(t *testing.T) {
@@ -41,7 +41,7 @@ func TestFailover(t *testing.T) {
 func TestFailoverAtWork(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
-		l := limiter(t, r.Client(), 1, limit.FailClosed)
+		l := limiter(t, r.Client(), 1, store.FailClosed)
 		if err := l.Warm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestFailoverKeepsTheScenes(t *testing.T) {
 		if err := rdb.Set(t.Context(), "k", "v", 0).Err(); err == nil || err.Error() != errFull {
 			t.Errorf("got %v, want %s", err, errFull)
 		}
-		if _, err := limiter(t, rdb, 1, limit.FailClosed).Take(t.Context(), "ann"); !errors.Is(err, script.ErrMaybeExecuted) {
+		if _, err := limiter(t, rdb, 1, store.FailClosed).Take(t.Context(), "ann"); !errors.Is(err, script.ErrMaybeExecuted) {
 			t.Errorf("the next script: got %v, want ErrMaybeExecuted, since its reply is lost", err)
 		}
 	})

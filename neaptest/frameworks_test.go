@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/echolimit"
 	"github.com/neap-go/neap/fiberlimit"
 	"github.com/neap-go/neap/ginlimit"
@@ -65,7 +65,7 @@ func TestEachFramework(t *testing.T) {
 				var instances []Send
 				for range 2 {
 					rdb := r.Client()
-					limited := gate.RateLimit(limiter(t, rdb, 12, limit.FailClosed), everybody, nil)
+					limited := gate.RateLimit(limiter(t, rdb, 12, store.FailClosed), everybody, nil)
 					instances = append(instances, serve(limited, gate.Idempotent(guard(t, rdb), gate.Everyone, nil), &work))
 				}
 				AssertRunsOnce(t, &work, order, instances...)

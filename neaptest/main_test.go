@@ -12,14 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/nethttp"
-
-	"github.com/redis/go-redis/v9"
 )
 
 func TestMain(m *testing.M) {
@@ -76,7 +77,7 @@ func locker(t testing.TB, rdb *redis.Client, lease time.Duration) *lock.Locker {
 	return must(lock.New(rdb, "orders", &lock.Options{Lease: lease}))(t)
 }
 
-func limiter(t testing.TB, rdb *redis.Client, n int64, fail limit.FailMode) *limit.Limiter {
+func limiter(t testing.TB, rdb *redis.Client, n int64, fail store.FailMode) *limit.Limiter {
 	t.Helper()
 	policies := []limit.Policy{limit.SlidingLog{Limit: n, Window: 10 * time.Minute}}
 	return must(limit.New(rdb, "logins", policies, &limit.Options{Fail: fail}))(t)

@@ -13,7 +13,9 @@ import (
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -21,9 +23,9 @@ import (
 func audited(t *testing.T, r *Redis) Send {
 	t.Helper()
 	rdb := r.Client()
-	limited := nethttp.Middleware(gate.RateLimit(limiter(t, rdb, 100, limit.FailClosed), everybody, nil))
+	limited := nethttp.Middleware(gate.RateLimit(limiter(t, rdb, 100, store.FailClosed), everybody, nil))
 	many := must(limit.New(rdb, "many", []limit.Policy{limit.FixedWindow{Limit: 9, Window: time.Minute}, limit.TokenBucket{Rate: 9, Per: time.Second, Burst: 9}}, nil))(t)
-	slots := must(limit.NewConcurrency(rdb, "slots", 2, nil))(t)
+	slots := must(inflight.New(rdb, "slots", 2, nil))(t)
 	must(guard(t, rdb).Begin(t.Context(), "before", ""))(t) // what was asked before counts for no route
 	guarded := nethttp.Middleware(gate.Idempotent(guard(t, rdb), gate.ByHeader("X-Account"), nil))
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})

@@ -11,8 +11,8 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 func TestTheClockIsTheBubbles(t *testing.T) {
@@ -56,7 +56,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
 		rdb := r.Client()
-		l := limiter(t, rdb, 100, limit.FailClosed)
+		l := limiter(t, rdb, 100, store.FailClosed)
 		long := strings.Repeat("x", 60_000)
 		var all sync.WaitGroup
 		for range 200 {
@@ -146,7 +146,7 @@ func TestLoseAtWork(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
 		rdb := r.Client()
-		l := limiter(t, rdb, 1, limit.FailClosed)
+		l := limiter(t, rdb, 1, store.FailClosed)
 		if err := l.Warm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestSlow(t *testing.T) {
 func TestASlowRedisDecides(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
-		l := limiter(t, r.Client(), 3, limit.FailLocal)
+		l := limiter(t, r.Client(), 3, store.FailLocal)
 		if err := l.Warm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestLoseReply(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
 		rdb := r.Client()
-		l := limiter(t, rdb, 2, limit.FailClosed)
+		l := limiter(t, rdb, 2, store.FailClosed)
 		r.LoseReply("guard")
 		r.LoseReply("")
 		if _, err := l.Take(t.Context(), "ann"); !errors.Is(err, script.ErrMaybeExecuted) {

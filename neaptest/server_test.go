@@ -14,8 +14,8 @@ import (
 	redisserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
 )
@@ -122,7 +122,7 @@ func source(file string) string { return script.FromFS(lua.FS, file).Source() }
 func TestFill(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
-		l := limiter(t, r.Client(), 1, limit.FailClosed)
+		l := limiter(t, r.Client(), 1, store.FailClosed)
 		r.Fill()
 		if _, err := l.Take(t.Context(), "ann"); !errors.Is(err, script.ErrNotExecuted) {
 			t.Errorf("got %v, want ErrNotExecuted", err)

@@ -16,7 +16,7 @@ set -eu
 
 # Redis 6.2 has all that the scripts use, and no suite has it.
 wanted='redis-6.2 redis-7.0 redis-8.0 valkey-8.0 valkey-8.1 valkey-9.1'
-packages='./lua/... ./core/script/... ./core/internal/wire/... ./core/store/... ./core/lock/... ./core/idempotency/... ./core/stock/... ./core/limit/...'
+packages='./lua/... ./core/script/... ./core/internal/wire/... ./core/store/... ./core/lock/... ./core/idempotency/... ./core/stock/... ./core/limit/... ./core/inflight/...'
 # In this order: of several patch releases, the one that most people run.
 suites='stable stable-backports oldstable oldstable-backports oldoldstable testing unstable experimental'
 

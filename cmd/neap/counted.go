@@ -183,7 +183,7 @@ func (c *counted) limiters(policies []policy) (all []asked, err error) {
 		for j, p := range l.policies {
 			group[j] = p.limits()
 		}
-		if all[i].Limiter, err = limit.New(c.store, c.name, group, &limit.Options{Fail: limit.FailClosed}); err != nil {
+		if all[i].Limiter, err = limit.New(c.store, c.name, group, &limit.Options{Fail: store.FailClosed}); err != nil {
 			return nil, usage(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -200,7 +201,7 @@ func TestDoctorTellsWhatIsNoPromise(t *testing.T) {
 func TestDoctorTellsMemory(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	limiter, err := limit.New(srv.Client(t), "api", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed, Budget: 5 * time.Second})
+	limiter, err := limit.New(srv.Client(t), "api", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed, Budget: 5 * time.Second})
 	must(t, err)
 	for _, subject := range []string{"a", "b", "c"} {
 		if _, err := limiter.Take(t.Context(), subject); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -84,6 +85,7 @@ var statuses = []struct {
 	code int
 }{
 	{limit.ErrSubject, exitUsage},
+	{inflight.ErrSubject, exitUsage},
 	{lock.ErrKey, exitUsage},
 	{idempotency.ErrKey, exitUsage},
 	{stock.ErrItem, exitUsage},

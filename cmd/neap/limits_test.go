@@ -48,7 +48,7 @@ func at(t *testing.T, rdb redis.UniversalClient, url, prefix string, secret []by
 
 func (p place) limiter(t *testing.T, policies ...limit.Policy) *limit.Limiter {
 	t.Helper()
-	l, err := limit.New(p.store, "api", policies, &limit.Options{Fail: limit.FailClosed})
+	l, err := limit.New(p.store, "api", policies, &limit.Options{Fail: store.FailClosed})
 	must(t, err)
 	return l
 }

@@ -234,7 +234,7 @@ func TestTenThousandPlans(t *testing.T) {
 	const plans = 10_000
 	st := storetest.Open(t, redistest.Embedded(), store.Options{Budget: time.Minute})
 	_, seen := collect(t, st)
-	l, err := limit.New(st, "plans", []limit.Policy{limit.FixedWindow{Name: "own", Limit: 1, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
+	l, err := limit.New(st, "plans", []limit.Policy{limit.FixedWindow{Name: "own", Limit: 1, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

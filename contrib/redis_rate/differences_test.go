@@ -14,6 +14,7 @@ import (
 	"github.com/neap-go/neap/contrib/redis_rate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/neaptest"
@@ -164,7 +165,7 @@ func TestNewTakesTheFailureModeOfALimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := neaptest.New(t)
 		local := must(redis_rate.New(r.Client(), nil))(t)
-		open := must(redis_rate.New(r.Client(), &limit.Options{Fail: limit.FailOpen}))(t)
+		open := must(redis_rate.New(r.Client(), &limit.Options{Fail: store.FailOpen}))(t)
 		rate := redis_rate.PerHour(2)
 		r.Lose()
 		for i, want := range []int{1, 1, 0} {
@@ -182,7 +183,7 @@ func TestNewTakesTheFailureModeOfALimiter(t *testing.T) {
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewStandalone(t)
-	l := must(redis_rate.New(s.Client(t), &limit.Options{Budget: 5 * time.Second, Fail: limit.FailClosed}))(t)
+	l := must(redis_rate.New(s.Client(t), &limit.Options{Budget: 5 * time.Second, Fail: store.FailClosed}))(t)
 	rate := redis_rate.PerHour(10)
 	must(l.AllowN(t.Context(), "k", rate, 0))(t) // tells the server the script
 	admin := s.Admin(t)
@@ -241,7 +242,7 @@ func TestAllowAtMostAsksEightTimes(t *testing.T) {
 		{5, 0, 5},  // the fifth reply reports none
 	} {
 		s := redistest.NewStandalone(t)
-		opts := &limit.Options{Budget: 5 * time.Second, Fail: limit.FailClosed}
+		opts := &limit.Options{Budget: 5 * time.Second, Fail: store.FailClosed}
 		rdb := s.Client(t)
 		rival, l := must(redis_rate.New(s.Client(t), opts))(t), must(redis_rate.New(rdb, opts))(t)
 		rate := redis_rate.PerHour(c.burst)
@@ -260,7 +261,7 @@ func TestAllowAtMostAsksEightTimes(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		l := must(redis_rate.New(storetest.At(t, rdb, prefix), &limit.Options{Budget: 5 * time.Second, Fail: limit.FailClosed}))(t)
+		l := must(redis_rate.New(storetest.At(t, rdb, prefix), &limit.Options{Budget: 5 * time.Second, Fail: store.FailClosed}))(t)
 		rate := redis_rate.PerHour(10)
 		must(l.AllowN(t.Context(), "project:123", rate, 10))(t)
 		key := prefix + ":limit:redis_rate:{project:123}:rate!kept-bucket"

@@ -15,7 +15,7 @@
 // A [Limit] is a bucket of Burst permits, in which Rate permits come back in each
 // Period, one after the other. Every call for a key shares one state, in every process
 // and whatever its Limit is. A call that is denied takes nothing. An unreachable Redis
-// is an error: [NewLimiter] makes a limiter with limit.FailClosed, so it admits nothing
+// is an error: [NewLimiter] makes a limiter with store.FailClosed, so it admits nothing
 // that Redis did not grant.
 //
 // # What differs

@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/contrib/redis_rate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -46,9 +47,9 @@ func ExampleLimiter_AllowAtMost() {
 	// allowed 0 of 7
 }
 
-// With limit.FailLocal, each process goes on by itself while Redis is away.
+// With store.FailLocal, each process goes on by itself while Redis is away.
 func ExampleNew() {
-	limiter, err := redis_rate.New(connect(), &limit.Options{Budget: 100 * time.Millisecond, Fail: limit.FailLocal})
+	limiter, err := redis_rate.New(connect(), &limit.Options{Budget: 100 * time.Millisecond, Fail: store.FailLocal})
 	if err != nil {
 		log.Fatal(err)
 	}

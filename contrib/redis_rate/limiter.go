@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 const (
@@ -45,7 +46,7 @@ func NewLimiter(rdb redis.Scripter) *Limiter {
 	if !ok && rdb != nil {
 		return &Limiter{fault: fmt.Errorf("redis_rate.NewLimiter: %w: a %T has no Process method: pass the client itself", script.ErrClient, rdb)}
 	}
-	l, err := New(client, &limit.Options{Budget: budget, Fail: limit.FailClosed})
+	l, err := New(client, &limit.Options{Budget: budget, Fail: store.FailClosed})
 	if err != nil {
 		return &Limiter{fault: err}
 	}
@@ -53,7 +54,7 @@ func NewLimiter(rdb redis.Scripter) *Limiter {
 }
 
 // New is NewLimiter with options, on a client or a store.Store. Nil opts are the zero
-// [limit.Options], in which Budget is 50 ms and Fail is limit.FailLocal: without Redis
+// [limit.Options], in which Budget is 50 ms and Fail is store.FailLocal: without Redis
 // each process then decides by itself, and the call is no error. Options.Prepaid cannot be
 // used.
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/contrib/redis_rate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/ratesuite"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/neaptest"
@@ -30,7 +31,7 @@ func TestPromisesOfRedisRate(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		patient := func(rdb redis.UniversalClient) suiteLimiter {
-			return must(redis_rate.New(rdb, &limit.Options{Budget: 5 * time.Second, Fail: limit.FailClosed}))(t)
+			return must(redis_rate.New(rdb, &limit.Options{Budget: 5 * time.Second, Fail: store.FailClosed}))(t)
 		}
 		ratesuite.Run(t, ours(patient), ratesuite.Place{
 			Connect: func(*testing.T) redis.UniversalClient { return rdb },

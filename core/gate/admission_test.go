@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // used is how many permits everyone has taken from a limiter with one policy.
@@ -158,7 +159,7 @@ func severable(t testing.TB) *severed {
 }
 
 // mortal is a limiter on a Redis that becomes unreachable on demand.
-func mortal(t *testing.T, n int64, fail limit.FailMode) (*limit.Limiter, *severed) {
+func mortal(t *testing.T, n int64, fail store.FailMode) (*limit.Limiter, *severed) {
 	t.Helper()
 	s := severable(t)
 	l, err := limit.New(s, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: n, Window: time.Hour}},
@@ -172,7 +173,7 @@ func mortal(t *testing.T, n int64, fail limit.FailMode) (*limit.Limiter, *severe
 // If a limiter decided in process, the permit is given back there, even if Redis is back.
 func TestRefundOfADegradedDecision(t *testing.T) {
 	t.Parallel()
-	l, s := mortal(t, 1, limit.FailLocal)
+	l, s := mortal(t, 1, store.FailLocal)
 	var h hook
 	g := gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures, OnError: h.hear})
 	s.gone.Store(true)
@@ -186,7 +187,7 @@ func TestRefundOfADegradedDecision(t *testing.T) {
 			t.Errorf("the hook was told %v of the refund, want nothing", err)
 		}
 	}
-	open, s := mortal(t, 1, limit.FailOpen)
+	open, s := mortal(t, 1, store.FailOpen)
 	s.gone.Store(true)
 	g = gate.RateLimit(open, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures, OnError: h.hear})
 	for range 3 {

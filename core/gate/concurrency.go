@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 )
 
@@ -32,7 +33,7 @@ const titleFull = "Too many requests are in flight"
 //
 //   - 429 with Retry-After 1 if that many requests are in flight,
 //   - 400 to 499 if the request has no usable key,
-//   - 503 if Redis could not answer and c is limit.FailClosed, or if the request's
+//   - 503 if Redis could not answer and c is store.FailClosed, or if the request's
 //     context ended,
 //   - 500 if the key is wired wrongly or fails.
 //
@@ -44,14 +45,14 @@ const titleFull = "Too many requests are in flight"
 // What a handler leaves behind is not counted: a goroutine, and a connection that was
 // taken over and lives on.
 //
-// Concurrency costs what limit.Concurrency.Try costs: as a rule a round trip before the
+// Concurrency costs what inflight.Limiter.Try costs: as a rule a round trip before the
 // handler and one after it, and another for each third of the lease that the handler takes.
 //
 // Concurrency panics at wiring on a nil or zero c, on a nil key, and on Headers that have
 // no unit. Nil options are the defaults; options are copied.
-func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
+func Concurrency(c *inflight.Limiter, key Key, opts *ConcurrencyOptions) Gate {
 	if c == nil {
-		panic("gate.Concurrency: the limit is nil; make one with limit.NewConcurrency")
+		panic("gate.Concurrency: the limit is nil; make one with inflight.New")
 	}
 	c.Name() // panics on one that nothing made
 	mustKey("Concurrency", key)
@@ -67,7 +68,7 @@ func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 }
 
 type concurrency struct {
-	limit   *limit.Concurrency
+	limit   *inflight.Limiter
 	key     Key
 	skip    func(Request) bool
 	headers Headers
@@ -107,7 +108,7 @@ func (g *concurrency) Enter(r Request) Pass {
 
 // tell calls the hook. If the hook panics, tell gives the slot back, because no Leave
 // will.
-func (g *concurrency) tell(r Request, slot *limit.Slot) {
+func (g *concurrency) tell(r Request, slot *inflight.Slot) {
 	told := false
 	defer func() {
 		if !told {

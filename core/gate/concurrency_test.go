@@ -12,14 +12,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // inFlight allows n requests at once.
-func inFlight(t testing.TB, n int64) *limit.Concurrency {
+func inFlight(t testing.TB, n int64) *inflight.Limiter {
 	t.Helper()
-	c, err := limit.NewLocalConcurrency("test", n, nil)
+	c, err := inflight.NewLocal("test", n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,9 +28,9 @@ func inFlight(t testing.TB, n int64) *limit.Concurrency {
 }
 
 // without is a limit of 1 whose Redis refuses everything.
-func without(t testing.TB, mode limit.FailMode) *limit.Concurrency {
+func without(t testing.TB, mode store.FailMode) *inflight.Limiter {
 	t.Helper()
-	c, err := limit.NewConcurrency(deadRedis{errNoPerm}, "test", 1, &limit.ConcurrencyOptions{Budget: 5 * time.Second, Fail: mode})
+	c, err := inflight.New(deadRedis{errNoPerm}, "test", 1, &inflight.Options{Budget: 5 * time.Second, Fail: mode})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestConcurrencyAnswers(t *testing.T) {
 	key := gate.ByHeader("X-Api-Key")
 	for _, c := range []struct {
 		name   string
-		limit  *limit.Concurrency
+		limit  *inflight.Limiter
 		key    gate.Key
 		r      *request
 		status int
@@ -81,9 +82,9 @@ func TestConcurrencyAnswers(t *testing.T) {
 		{"admitted", inFlight(t, 1), key, ok, 200, nil},
 		{"missing", inFlight(t, 1), key, &request{}, 400, nil},
 		{"the key fails", inFlight(t, 1), failing(boom), ok, 500, boom},
-		{"Redis is down, closed", without(t, limit.FailClosed), key, ok, 503, script.ErrConfiguration},
-		{"Redis is down, open", without(t, limit.FailOpen), key, ok, 200, script.ErrConfiguration},
-		{"Redis is down, local", without(t, limit.FailLocal), key, ok, 200, script.ErrConfiguration},
+		{"Redis is down, closed", without(t, store.FailClosed), key, ok, 503, script.ErrConfiguration},
+		{"Redis is down, open", without(t, store.FailOpen), key, ok, 200, script.ErrConfiguration},
+		{"Redis is down, local", without(t, store.FailLocal), key, ok, 200, script.ErrConfiguration},
 		{"the client went away", inFlight(t, 1), key, &request{ctx: gone, header: ok.header}, 503, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestConcurrencyFreesSlotsOfRequestsThatDidNotRun(t *testing.T) {
 	if c.Stats().InFlight != 0 {
 		t.Errorf("after a refusal and a panic inside: got stats %+v, want nothing in flight", c.Stats())
 	}
-	down := without(t, limit.FailLocal)
+	down := without(t, store.FailLocal)
 	panics(t, func() {
 		gate.Concurrency(down, everyone, &gate.ConcurrencyOptions{OnError: func(gate.Request, error) { panic("mine") }}).Enter(&request{})
 	})
@@ -164,7 +165,7 @@ func TestConcurrencyReleasesForAClientThatIsGone(t *testing.T) {
 	m := miniredis.RunT(t)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 	t.Cleanup(func() { rdb.Close() })
-	c, err := limit.NewConcurrency(rdb, "test", 1, &limit.ConcurrencyOptions{Budget: 5 * time.Second, Fail: limit.FailClosed})
+	c, err := inflight.New(rdb, "test", 1, &inflight.Options{Budget: 5 * time.Second, Fail: store.FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestConcurrencyFields(t *testing.T) {
 			t.Errorf("Headers %d: got %q, want a panic that names the option", headers, text)
 		}
 	}
-	open := gate.Concurrency(without(t, limit.FailOpen), everyone, nil).Enter(&request{})
+	open := gate.Concurrency(without(t, store.FailOpen), everyone, nil).Enter(&request{})
 	if open.Reply != nil || open.Header != nil {
 		t.Errorf("open, without Redis: got %+v, want neither a reply nor fields", open)
 	}

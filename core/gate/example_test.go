@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
@@ -264,7 +265,7 @@ func ExampleTag() {
 }
 
 func ExampleConcurrency() {
-	exports, err := limit.NewLocalConcurrency("exports", 1, nil) // or NewConcurrency, on Redis
+	exports, err := inflight.NewLocal("exports", 1, nil) // or New, on Redis
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 )
 
@@ -78,7 +79,7 @@ const maxInteger = 999_999_999_999_999
 // fields formats d, and leaves room for spare more fields. All values are parts of one
 // string, which saves allocations.
 func (h Headers) fields(d *limit.Decision, spare int) []Field {
-	if d.Policy == "" { // for example because limit.FailOpen let the request through
+	if d.Policy == "" { // for example because store.FailOpen let the request through
 		h = HeadersNone
 	}
 	switch h {
@@ -166,7 +167,7 @@ func appendUnit(text []byte, unit string) []byte {
 }
 
 // inFlight formats the decision of a limit on requests in flight.
-func (h Headers) inFlight(s *limit.Slot) []Field {
+func (h Headers) inFlight(s *inflight.Slot) []Field {
 	if h == HeadersNone || s.Policy == "" {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/nethttp"
 )
@@ -60,7 +60,7 @@ func TestAHintOfAProxyThatIsNotListed(t *testing.T) { //nolint:paralleltest // i
 
 // TestAHintOfAGateThatDecidesTwice about one request, and not about two.
 func TestAHintOfAGateThatDecidesTwice(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
-	slots, err := limit.NewLocalConcurrency("slots", 100, nil)
+	slots, err := inflight.NewLocal("slots", 100, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

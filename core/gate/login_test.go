@@ -11,6 +11,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -109,7 +110,7 @@ func TestLoginsInProcess(t *testing.T) {
 func onRedis(t *testing.T, rdb redis.UniversalClient, prefix string, p limit.Policy) *limit.Limiter {
 	t.Helper()
 	l, err := limit.New(storetest.At(t, rdb, prefix), "login", []limit.Policy{p}, &limit.Options{
-		Budget: 10 * time.Second, Fail: limit.FailClosed,
+		Budget: 10 * time.Second, Fail: store.FailClosed,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,10 +10,11 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // outage is a gate whose Redis refuses every call.
-func outage(t *testing.T, fail limit.FailMode, headers gate.Headers, h *hook) gate.Gate {
+func outage(t *testing.T, fail store.FailMode, headers gate.Headers, h *hook) gate.Gate {
 	t.Helper()
 	l, err := limit.New(deadRedis{errNoPerm}, "test",
 		[]limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Fail: fail, Budget: 5 * time.Second})
@@ -35,7 +36,7 @@ func TestOutageFailLocal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var h hook
-		g := outage(t, limit.FailLocal, gate.HeadersIETF, &h)
+		g := outage(t, store.FailLocal, gate.HeadersIETF, &h)
 		for i, want := range []struct {
 			status    int
 			rateLimit string
@@ -65,7 +66,7 @@ func TestOutageFailOpen(t *testing.T) {
 	t.Parallel()
 	for headers := range gate.HeadersNone + 1 {
 		var h hook
-		g := outage(t, limit.FailOpen, headers, &h)
+		g := outage(t, store.FailOpen, headers, &h)
 		for i := range 10 {
 			p := g.Enter(&request{})
 			if p.Reply != nil || len(p.Header) != 0 {
@@ -84,7 +85,7 @@ func TestOutageFailOpen(t *testing.T) {
 // denial, also where FailOpen admits all others.
 func TestOutageOfABan(t *testing.T) {
 	t.Parallel()
-	for _, fail := range []limit.FailMode{limit.FailLocal, limit.FailOpen} {
+	for _, fail := range []store.FailMode{store.FailLocal, store.FailOpen} {
 		synctest.Test(t, func(t *testing.T) {
 			l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{
 				limit.WithBan(limit.FixedWindow{Name: "w", Limit: 3, Window: time.Minute}, limit.Ban{After: 1, Within: time.Hour, For: time.Hour}),
@@ -110,7 +111,7 @@ func TestOutageOfABan(t *testing.T) {
 func TestOutageFailClosed(t *testing.T) {
 	t.Parallel()
 	var h hook
-	g := outage(t, limit.FailClosed, gate.HeadersIETF, &h)
+	g := outage(t, store.FailClosed, gate.HeadersIETF, &h)
 	for range 10 {
 		p := g.Enter(&request{})
 		if status(p) != 503 || single(t, p.Reply.Header, "Retry-After") != "1" {
@@ -132,7 +133,7 @@ func TestOutageOfAClient(t *testing.T) {
 	t.Parallel()
 	gone, leave := context.WithCancel(context.Background())
 	leave()
-	for _, fail := range []limit.FailMode{limit.FailLocal, limit.FailOpen, limit.FailClosed} {
+	for _, fail := range []store.FailMode{store.FailLocal, store.FailOpen, store.FailClosed} {
 		var h hook
 		p := outage(t, fail, gate.HeadersIETF, &h).Enter(&request{ctx: gone})
 		if err := h.take(); status(p) != 503 || err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -36,7 +37,7 @@ func TestRefusalCostsOneScriptForEachGate(t *testing.T) {
 		counted := &scripts{Client: rdb}
 		limited := func(name string, n int64) *limit.Limiter {
 			l, err := limit.New(storetest.At(t, counted, prefix), name, []limit.Policy{limit.FixedWindow{Name: name, Limit: n, Window: time.Hour}},
-				&limit.Options{Budget: 10 * time.Second, Fail: limit.FailClosed})
+				&limit.Options{Budget: 10 * time.Second, Fail: store.FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}

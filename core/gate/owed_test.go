@@ -32,7 +32,7 @@ func TestRequestsThatEndWhileRedisIsStopped(t *testing.T) {
 	st := storetest.At(t, srv.Client(t), srv.Prefix(t))
 	month := limit.WithLease(limit.CalendarWindow{Limit: 100_000, Every: limit.Month, MaxDebt: 100_000}, 200*time.Millisecond)
 	limiter := func(budget time.Duration) *limit.Limiter {
-		l, err := limit.New(st, "tokens", []limit.Policy{month}, &limit.Options{Budget: budget, Fail: limit.FailClosed})
+		l, err := limit.New(st, "tokens", []limit.Policy{month}, &limit.Options{Budget: budget, Fail: store.FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestTheHookIsToldWhatWasGivenUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &severed{Client: redistest.BubbleClient(t, bubbled(t))}
 				st := storetest.At(t, s, "neap")
-				l, err := limit.New(st, "tokens", []limit.Policy{limit.FixedWindow{Limit: 10_000, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
+				l, err := limit.New(st, "tokens", []limit.Policy{limit.FixedWindow{Limit: 10_000, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -134,7 +134,7 @@ func TestRateLimitsTellWhatWasGivenUp(t *testing.T) {
 		var wide, narrow hook
 		var paths []string
 		limited := func(name string, most int64, told *hook) (*limit.Limiter, gate.RateLimitGate) {
-			l, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
+			l, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +237,7 @@ func givesUp(t *testing.T, l *limit.Limiter, st *store.Store, s *severed, option
 // TestARefundWithoutAHook fails silently.
 func TestARefundWithoutAHook(t *testing.T) {
 	t.Parallel()
-	l, s := mortal(t, 3, limit.FailClosed)
+	l, s := mortal(t, 3, store.FailClosed)
 	p := gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}).Enter(&request{})
 	s.gone.Store(true)
 	p.Leave(answered(200))
@@ -261,7 +261,7 @@ func TestASettleThatPanics(t *testing.T) {
 			m.ClockTTL(true)
 			t.Cleanup(m.Close)
 			st := storetest.At(t, redistest.BubbleClient(t, m), "neap")
-			l, err := limit.New(st, "tokens", []limit.Policy{limit.WithLease(limit.FixedWindow{Limit: 10_000, Window: time.Hour}, time.Minute)}, &limit.Options{Fail: limit.FailClosed})
+			l, err := limit.New(st, "tokens", []limit.Policy{limit.WithLease(limit.FixedWindow{Limit: 10_000, Window: time.Hour}, time.Minute)}, &limit.Options{Fail: store.FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -130,7 +130,7 @@ type RateLimitOptions struct {
 //
 //   - 429 with Retry-After if the limit is reached,
 //   - 400 to 499 if the request has no usable key, or a cost that can never be granted,
-//   - 503 if Redis could not answer and the limiter is limit.FailClosed, or if the
+//   - 503 if Redis could not answer and the limiter is store.FailClosed, or if the
 //     request's context ended,
 //   - 500 if the key is wired wrongly or fails.
 //

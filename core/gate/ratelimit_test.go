@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
-	"github.com/redis/go-redis/v9"
+	"github.com/neap-go/neap/core/store"
 )
 
 // deadRedis answers every command with an error that names a key.
@@ -37,7 +39,7 @@ var errNoPerm = noPerm("NOPERM secret-key-name is not for you")
 
 func dead(t *testing.T) *limit.Limiter {
 	t.Helper()
-	l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Budget: 5 * time.Second, Fail: limit.FailClosed})
+	l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Budget: 5 * time.Second, Fail: store.FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -31,7 +32,7 @@ func (p pressed) Process(ctx context.Context, cmd redis.Cmder) error {
 // deadline, and neither the client's nor a failure of Redis.
 func TestTheEndOfAWaitIsADenial(t *testing.T) {
 	t.Parallel()
-	for _, fail := range []limit.FailMode{limit.FailOpen, limit.FailLocal, limit.FailClosed} {
+	for _, fail := range []store.FailMode{store.FailOpen, store.FailLocal, store.FailClosed} {
 		synctest.Test(t, func(t *testing.T) {
 			m := miniredis.NewMiniRedis()
 			m.ClockTTL(true)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
@@ -36,14 +37,14 @@ func TestCountWithPrepaid(t *testing.T) {
 func TestGatesOfZeroValues(t *testing.T) {
 	t.Parallel()
 	for of, wire := range map[string]func(){
-		"Limiter":     func() { gate.RateLimit(new(limit.Limiter), everyone, nil) },
-		"Concurrency": func() { gate.Concurrency(new(limit.Concurrency), everyone, nil) },
-		"Locker":      func() { gate.Exclusive(new(lock.Locker), everyone, nil) },
-		"Guard":       func() { gate.Idempotent(new(idempotency.Guard), everyone, nil) },
-		"Stock":       func() { gate.Reserve(new(stock.Stock), everyone, everyone, nil) },
+		"limit: a nil or zero Limiter":     func() { gate.RateLimit(new(limit.Limiter), everyone, nil) },
+		"inflight: a nil or zero Limiter":  func() { gate.Concurrency(new(inflight.Limiter), everyone, nil) },
+		"lock: a nil or zero Locker":       func() { gate.Exclusive(new(lock.Locker), everyone, nil) },
+		"idempotency: a nil or zero Guard": func() { gate.Idempotent(new(idempotency.Guard), everyone, nil) },
+		"stock: a nil or zero Stock":       func() { gate.Reserve(new(stock.Stock), everyone, everyone, nil) },
 	} {
-		if err, ok := panics(t, wire).(error); !ok || !strings.Contains(err.Error(), "a nil or zero "+of+": make one with New") {
-			t.Errorf("a gate of a zero %s: got the panic %v, want one that says how to make one", of, err)
+		if err, ok := panics(t, wire).(error); !ok || !strings.Contains(err.Error(), of+": make one with New") {
+			t.Errorf("%s: got the panic %v, want one that says how to make one", of, err)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func TestARefundThatTheACLCutsShort(t *testing.T) {
 		if err := first.Refund(t.Context()); err != nil && !errors.Is(err, ErrRefund) { // which it is if it was repeated in the background
 			t.Errorf("the refund again: got %v, want no error, or ErrRefund", err)
 		}
-		if err := l.remote.store.Drain(t.Context()); err != nil {
+		if err := l.remote.Store.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
 		d := must(l.Peek(t.Context(), "s"))(t)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 // Ban says when a subject is banned because it was denied too often, and for how long.
@@ -67,7 +69,7 @@ type banning struct {
 //
 // An outage lifts no ban that this process knows of: one that Redis has reported to this
 // limiter, or to one that With made from the same one, and one that [Limiter.Ban] made
-// there. The ban holds with [FailLocal] and with [FailOpen] until it ends, or until
+// there. The ban holds with [store.FailLocal] and with [store.FailOpen] until it ends, or until
 // [Limiter.Unban] lifts it in this process. This process does not learn what other
 // processes do about bans meanwhile. With FailLocal it also bans by its own denials. When
 // Redis is back, Redis decides alone.
@@ -123,7 +125,7 @@ func (b *Ban) key() string {
 	if longest == 0 {
 		longest = b.For
 	}
-	return fmt.Sprintf("ban-%d-%s-%s-%s", b.After, span(b.Within), span(b.For), span(longest))
+	return fmt.Sprintf("ban-%d-%s-%s-%s", b.After, keyspace.Span(b.Within), keyspace.Span(b.For), keyspace.Span(longest))
 }
 
 // ban is a compiled Ban; its durations are in milliseconds.

@@ -20,10 +20,10 @@ var guesses = WithBan(FixedWindow{Name: "guesses", Limit: 5, Window: time.Minute
 
 // deciding are the options with which a process decides without Redis.
 var deciding = map[string]Options{
-	"FailLocal":             {Fail: FailLocal},
-	"FailLocal, one of two": {Fail: FailLocal, Instances: 2},
-	"FailLocal, remembered": {Fail: FailLocal, RememberDenials: 2 * time.Millisecond},
-	"FailOpen":              {Fail: FailOpen},
+	"FailLocal":             {Fail: store.FailLocal},
+	"FailLocal, one of two": {Fail: store.FailLocal, Instances: 2},
+	"FailLocal, remembered": {Fail: store.FailLocal, RememberDenials: 2 * time.Millisecond},
+	"FailOpen":              {Fail: store.FailOpen},
 }
 
 // sightings are the ways by which a process learns of a ban. elsewhere is the limiter of
@@ -160,7 +160,7 @@ func TestABanEndsInAnOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines  []func(w *world) error
 		banned bool
-		local  bool // only FailLocal counts denials
+		local  bool // only store.FailLocal counts denials
 	}{
 		"a millisecond before its end": {[]func(*world) error{ban, peek, cut, sleep(time.Minute - time.Millisecond)}, true, false},
 		"at its end":                   {[]func(*world) error{ban, peek, cut, sleep(time.Minute)}, false, false},
@@ -207,7 +207,7 @@ func TestABanEndsInAnOutage(t *testing.T) {
 		}, true, true},
 	} {
 		for mode, opts := range deciding {
-			if c.local && opts.Fail == FailOpen {
+			if c.local && opts.Fail == store.FailOpen {
 				continue
 			}
 			t.Run(name+"/"+mode, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestABanInShadowChangesNoAnswer(t *testing.T) {
 			must(l.Take(t.Context(), "s"))(t)
 			rdb.Cut("refused")
 			d := must(l.Take(t.Context(), "s"))(t)
-			if !d.Allowed || !d.Degraded || d.Banned() || d.RetryAfter != 0 || (opts.Fail == FailOpen) != (d.Policy == "") {
+			if !d.Allowed || !d.Degraded || d.Banned() || d.RetryAfter != 0 || (opts.Fail == store.FailOpen) != (d.Policy == "") {
 				t.Errorf("%s: got %+v, want it degraded and allowed, with figures unless FailOpen admits it", mode, d)
 			}
 			for s := range d.States() {
@@ -392,7 +392,7 @@ func TestReadingsThatCrossAChange(t *testing.T) {
 		for _, early := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				away := &redistest.CutClient{Client: redistest.BubbleClient(t, bubble(t))}
-				rdb := &hooked{Client: away}
+				rdb := &redistest.HookedClient{Processor: away}
 				l := must(New(rdb, "n", []Policy{guesses}, &Options{Budget: time.Minute}))(t)
 				must(0, l.Ban(t.Context(), "s", time.Hour))(t)
 				crossing := newGrant("s", 1, 1)
@@ -405,9 +405,9 @@ func TestReadingsThatCrossAChange(t *testing.T) {
 						l.local.note(l, crossing)
 					}
 				}
-				rdb.before.Store(&within)
+				rdb.Before.Store(&within)
 				must(0, c.change(t.Context(), l))(t)
-				rdb.before.Store(nil)
+				rdb.Before.Store(nil)
 				time.Sleep(time.Second)
 				if !early {
 					l.local.note(l, crossing)

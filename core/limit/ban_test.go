@@ -215,7 +215,7 @@ func TestWaitHearsOfBansByHand(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			policy := WithBan(FixedWindow{Limit: 2, Window: time.Hour}, short)
 			far := must(New(redistest.BubbleClient(t, bubble(t)), "wait", []Policy{policy},
-				&Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Minute}))(t)
+				&Options{Budget: time.Minute, Fail: store.FailClosed, RememberDenials: time.Minute}))(t)
 			for _, l := range []*Limiter{newTestLocal(t, nil, policy), far} {
 				must(0, l.Ban(t.Context(), "s", time.Hour))(t)
 				began := time.Now()
@@ -355,7 +355,7 @@ func TestBansAloneAreRemembered(t *testing.T) {
 		rdb, calls := countedClient(t)
 		policies := []Policy{WithBan(FixedWindow{Name: "w", Limit: 1, Window: time.Hour}, short), FixedWindow{Name: "plain", Limit: 1, Window: time.Hour}}
 		for i, set := range [][]Policy{policies, policies[:1]} {
-			l := must(New(rdb, fmt.Sprint("bans", i), set, &Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Minute}))(t)
+			l := must(New(rdb, fmt.Sprint("bans", i), set, &Options{Budget: time.Minute, Fail: store.FailClosed, RememberDenials: time.Minute}))(t)
 			ask := func(banned bool, asked int64, retry time.Duration) {
 				t.Helper()
 				before := calls.Load()

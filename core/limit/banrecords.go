@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/neap-go/neap/core/store"
 )
 
 // A process knows of bans that Redis has reported to it, that Limiter.Ban made in it, and
@@ -33,7 +35,7 @@ func (rec *record) tell(left, asked, arrived int64) {
 
 // note notes the bans that Redis has reported with a decision.
 func (b *local) note(l *Limiter, g *grant) {
-	if l.opts.Fail == FailClosed || !slices.ContainsFunc(l.rules, hasBan) {
+	if l.opts.Fail == store.FailClosed || !slices.ContainsFunc(l.rules, hasBan) {
 		return
 	}
 	banned := slices.ContainsFunc(g.readings, func(r reading) bool { return r.ban > 0 })

@@ -8,9 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
-	"github.com/neap-go/neap/internal/storetest"
 )
 
 // BenchmarkTake measures a decision beside the floor, which is EVALSHA of
@@ -94,66 +93,13 @@ func BenchmarkDegraded(b *testing.B) {
 			l := must(New(leaking{}, "bench", []Policy{bucket}, &Options{Fail: mode}))(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := l.Take(b.Context(), "ip=192.0.2.1"); (err != nil) != (mode == FailClosed) {
+				if _, err := l.Take(b.Context(), "ip=192.0.2.1"); (err != nil) != (mode == store.FailClosed) {
 					b.Fatalf("Fail is %v: got the error %v, want one only under FailClosed", mode, err)
 				}
 			}
 			if !l.Stats().Open {
 				b.Error("after failures alone: got a closed breaker, want it open")
 			}
-		})
-	}
-}
-
-// BenchmarkSlot measures a slot that is taken and given back, which is two calls, and a
-// slot that is denied. The floor makes two calls and one.
-func BenchmarkSlot(b *testing.B) {
-	srv := redistest.NewStandalone(b)
-	rdb := srv.Client(b, func(o *redis.Options) {
-		o.ContextTimeoutEnabled = true
-		o.PoolSize = 64
-	})
-	ctx := b.Context()
-	one := script.New("one.lua", "return 1")
-	d := newAsker(storetest.At(b, rdb, "neap"), 5*time.Second)
-	floor := func() {
-		if _, err := d.Run(ctx, one, []string{"neap:floor:{s}"}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	c := must(NewConcurrency(rdb, "bench", 100, &ConcurrencyOptions{Budget: 5 * time.Second, Fail: FailClosed}))(b)
-	slot := func(subject string) *Slot {
-		s, err := c.Try(ctx, subject)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return s
-	}
-	for range 100 {
-		slot("full")
-	}
-	for _, run := range []struct {
-		name string
-		call func()
-	}{
-		{"floor", floor},
-		{"floor twice", func() { floor(); floor() }},
-		{"denied", func() { slot("full") }},
-		{"acquired and released", func() {
-			if err := slot("s").Release(ctx); err != nil {
-				b.Fatal(err)
-			}
-		}},
-	} {
-		b.Run(run.name, func(b *testing.B) {
-			run.call()
-			redistest.ResetStats(b, srv.Admin(b))
-			b.ReportAllocs()
-			for b.Loop() {
-				run.call()
-			}
-			s := redistest.CommandStats(b, srv.Admin(b))["evalsha"]
-			b.ReportMetric(float64(s.Usec)/float64(s.Calls), "script-µs/call")
 		})
 	}
 }

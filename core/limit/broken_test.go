@@ -60,17 +60,4 @@ func TestABrokenRecordIsNoOutage(t *testing.T) {
 			})
 		}
 	}
-	t.Run("slots", func(t *testing.T) {
-		t.Parallel()
-		prefix := redistest.Prefix(t)
-		c := strict(t, srv.Client(t), prefix, 2, time.Hour)
-		storetest.Spoil(t, srv.Admin(t), prefix, func() []func() error {
-			slot := must(c.Try(t.Context(), "s"))(t)
-			return []func() error{
-				func() error { return second(c.Try(t.Context(), "s")) },
-				func() error { return second(c.InFlight(t.Context(), "s")) },
-				func() error { return slot.Release(t.Context()) },
-			}
-		})
-	})
 }

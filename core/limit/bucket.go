@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -135,7 +136,7 @@ func (b *bucket) entry() [6]any {
 }
 
 func (b *bucket) unpack(n int64) (reading, bool) {
-	debt, denied := readSigned(n)
+	debt, denied := reply.Signed(n)
 	return reading{denied: denied, n: [4]int64{debt}}, true
 }
 

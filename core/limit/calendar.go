@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -125,7 +126,7 @@ func (w *calendar) alone() *script.Script {
 // unpack assumes that the current windows are those that were sent. If a boundary has
 // passed since, only the length can be wrong.
 func (w *calendar) unpack(n int64) (reading, bool) {
-	n, denied := readSigned(n)
+	n, denied := reply.Signed(n)
 	b := w.bounds()
 	which, packed := n%3, n/3
 	return reading{denied: denied, n: [4]int64{packed % (w.largest + 1), packed / (w.largest + 1), b.at[which+1] - b.at[which]}}, true

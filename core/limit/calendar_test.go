@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -90,7 +91,7 @@ func TestPrepaidOfADay(t *testing.T) {
 		const limit = 5000
 		m := bubble(t)
 		l := must(New(redistest.BubbleClient(t, m), "day", []Policy{CalendarWindow{Limit: limit, Every: Day}},
-			&Options{Fail: FailClosed, Budget: time.Minute, Prepaid: Prepaid{Most: 500, Term: 10 * time.Second}}))(t)
+			&Options{Fail: store.FailClosed, Budget: time.Minute, Prepaid: Prepaid{Most: 500, Term: 10 * time.Second}}))(t)
 		time.Sleep(24*time.Hour - 3*time.Second)
 		granted, charged := map[int]int64{}, false
 		for range 6000 {

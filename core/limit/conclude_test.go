@@ -72,11 +72,11 @@ func TestWhatIsBeingConcludedKeepsItsLease(t *testing.T) {
 				t.Fatal("beside 600 that are being settled: got 401 granted, want a denial")
 			}
 		}
-		if got, g := l.Stats(), l.remote.store.Gauges()[0]; got.Concluding != 1 || g.Background != 1 {
+		if got, g := l.Stats(), l.remote.Store.Gauges()[0]; got.Concluding != 1 || g.Background != 1 {
 			t.Errorf("got stats %+v and the gauge %+v, want one conclusion in the background", got, g)
 		}
 		rdb.refuses.Store(false)
-		if err := l.remote.store.Drain(t.Context()); err != nil {
+		if err := l.remote.Store.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if got := l.Stats(); got.Concluding != 0 || got.Concluded != 1 || got.Settled != 1 || got.Dropped != 0 {
@@ -121,7 +121,7 @@ func TestASecondCallWhileTheFirstIsRepeated(t *testing.T) {
 			if err := refunded.Refund(t.Context()); err != nil && !errors.Is(err, ErrRefund) {
 				t.Errorf("%s: a refund again, with Redis: got %v, want no error, or ErrRefund", fault, err)
 			}
-			if err := l.remote.store.Drain(t.Context()); err != nil {
+			if err := l.remote.Store.Drain(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if left := tried(t, l, 0).Remaining; left != 960 {
@@ -174,7 +174,7 @@ func TestWithoutRoomAConclusionIsDropped(t *testing.T) {
 			t.Errorf("got stats %+v, want one dropped and one in the background", got)
 		}
 		rdb.refuses.Store(false)
-		if err := l.remote.store.Drain(t.Context()); err != nil {
+		if err := l.remote.Store.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

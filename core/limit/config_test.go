@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
@@ -152,29 +153,18 @@ func TestExtremesStayExact(t *testing.T) {
 	}
 }
 
-// TestAFractionOfAMillisecondIsDropped, so a lease with such a fraction has the same keys
-// as the lease without it.
-func TestAFractionOfAMillisecondIsDropped(t *testing.T) {
-	t.Parallel()
-	_, rdb := newServer(t)
-	c := must(NewConcurrency(rdb, "n", 1, &ConcurrencyOptions{Lease: time.Second + 1}))(t)
-	if c.opts.Lease != time.Second || c.tail != "1s" {
-		t.Errorf("a lease of 1.000000001s: got %v with keys that end in %s, want 1s", c.opts.Lease, c.tail)
-	}
-}
-
 func TestOptionsAreCopied(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	policies := []Policy{FixedWindow{Limit: 1, Window: time.Hour}}
-	opts := &Options{Budget: 5 * time.Second, Fail: FailClosed}
+	opts := &Options{Budget: 5 * time.Second, Fail: store.FailClosed}
 	l := must(New(rdb, "copied", policies, opts))(t)
 	for i := range 2 {
 		if d, err := l.Take(t.Context(), "bob"); err != nil || d.Allowed != (i == 0) {
 			t.Errorf("take %d: got %+v, %v, want allowed %t", i, d, err, i == 0)
 		}
 		policies[0] = FixedWindow{Limit: 5, Window: time.Hour}
-		opts.Fail, opts.Budget = FailOpen, time.Nanosecond
+		opts.Fail, opts.Budget = store.FailOpen, time.Nanosecond
 	}
 }
 
@@ -182,8 +172,8 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	onRedis := must(New(rdb, "zero", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
-	if got := onRedis.remote; got.Budget != 50*time.Millisecond || got.store != must(store.Of(rdb))(t) {
-		t.Errorf("got a budget of %v by default, and the store of the client: %t, want 50ms and true", got.Budget, got.store == must(store.Of(rdb))(t))
+	if got := onRedis.remote; got.Budget != 50*time.Millisecond || got.Store != must(store.Of(rdb))(t) {
+		t.Errorf("got a budget of %v by default, and the store of the client: %t, want 50ms and true", got.Budget, got.Store == must(store.Of(rdb))(t))
 	}
 	if keys := onRedis.remote.keys(onRedis, "s"); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
 		t.Errorf("got the keys %q, want neap:limit:zero:{s}:window-1-1h", keys)
@@ -197,8 +187,8 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 		90 * time.Second: "1m30s", time.Hour: "1h", 24 * time.Hour: "24h", 10 * time.Second: "10s",
 		1500 * time.Nanosecond: "1.5us", time.Hour + time.Second: "1h0m1s",
 	} {
-		if got := span(d); got != want {
-			t.Errorf("span(%v): got %s, want %s", d, got, want)
+		if got := keyspace.Span(d); got != want {
+			t.Errorf("keyspace.Span(%v): got %s, want %s", d, got, want)
 		}
 	}
 }

@@ -45,8 +45,7 @@
 //
 // # Requests in flight
 //
-// A [Concurrency] limits how many requests run at once. Each request holds a slot with a
-// lease. The lease is renewed while the request runs, and lapses if its process dies.
+// Package inflight limits how many requests run at once.
 //
 // # When Redis cannot decide
 //
@@ -61,7 +60,7 @@
 //   - If Redis has lost slots of requests in flight, each call that has them counted again
 //     has a budget of its own.
 //
-// If Redis is slow, gone or full, or refuses the client, the [FailMode] decides.
+// If Redis is slow, gone or full, or refuses the client, the [store.FailMode] decides.
 // FailLocal, the default, applies the same policies in this process; FailOpen admits
 // every request, except those of subjects that this process knows to be banned; FailClosed
 // admits none and returns the error. A decision of FailLocal or FailOpen is marked Degraded

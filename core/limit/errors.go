@@ -23,11 +23,8 @@ var (
 	ErrSubject = errors.New("limit: the subject is empty: if one limit is for all callers, use a fixed subject such as \"all\"")
 )
 
-// These errors report mistakes in the calling program.
-var (
-	errLimiter     = errors.New("limit: a nil or zero Limiter: make one with New or NewLocal, and check its error first")
-	errConcurrency = errors.New("limit: a nil or zero Concurrency: make one with NewConcurrency or NewLocalConcurrency, and check its error first")
-)
+// errLimiter reports a mistake in the calling program.
+var errLimiter = errors.New("limit: a nil or zero Limiter: make one with New or NewLocal, and check its error first")
 
 // CostError reports that a cost is below 0 or above what a policy can ever grant. Waiting
 // would not help.

@@ -18,12 +18,6 @@ func TestWhatPassesAnOpenBreaker(t *testing.T) {
 
 		concludeScript:       true,
 		renewEstimatesScript: true,
-
-		acquireScript: false,
-		restoreScript: false,
-		renewScript:   true,
-		releaseScript: true,
-		countScript:   false,
 	} {
 		if (*wire.Script)(s).IsEssential() != want {
 			t.Errorf("does %s pass an open breaker: got %v, want %v", s.Name(), !want, want)

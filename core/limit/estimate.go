@@ -24,6 +24,12 @@ type leased struct {
 	lease time.Duration
 }
 
+// These are the shortest and the longest lease of an estimate.
+const (
+	minLease = 10 * time.Millisecond
+	maxLease = 24 * time.Hour
+)
+
 // WithLease returns a policy whose costs are estimates with a lease. p is a [FixedWindow]
 // or a [CalendarWindow]. If an estimate is neither settled nor refunded, it is given back
 // when its lease ends, so a crash does not use up a month's quota. Without a lease, such
@@ -170,7 +176,7 @@ func (by estimates) Renew(key string, all []*lease.Member) {
 	if len(asking) == 0 {
 		return
 	}
-	there, err := by.at.renewTogether(renewEstimatesScript, key, args, len(asking))
+	there, err := by.at.Renew(renewEstimatesScript, key, args, len(asking))
 	for i, e := range asking {
 		switch {
 		case err != nil:

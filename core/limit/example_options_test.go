@@ -61,7 +61,7 @@ func ExampleOptions() {
 		limit.TokenBucket{Rate: 100, Per: time.Second},
 	}, &limit.Options{
 		Budget:          20 * time.Millisecond,  // the longest that a decision takes
-		Fail:            limit.FailLocal,        // or FailOpen, or FailClosed
+		Fail:            store.FailLocal,        // or FailOpen, or FailClosed
 		Instances:       4,                      // how many processes share the requests
 		RememberDenials: 100 * time.Millisecond, // deny in process what Redis has denied
 	})

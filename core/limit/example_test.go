@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -19,7 +20,7 @@ func ExampleNew() {
 	limiter, err := limit.New(connect(), "api", []limit.Policy{
 		limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Minute, Burst: 2},
 		limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour},
-	}, &limit.Options{Budget: time.Second, Fail: limit.FailClosed})
+	}, &limit.Options{Budget: time.Second, Fail: store.FailClosed})
 	if err != nil {
 		log.Fatal(err) // names every field that is wrong, and the remedy
 	}
@@ -55,7 +56,7 @@ func ExampleNewLocal() {
 func ExampleLimiter_With() {
 	free, err := limit.New(connect(), "api", []limit.Policy{
 		limit.FixedWindow{Name: "free", Limit: 10, Window: time.Hour},
-	}, &limit.Options{Budget: time.Second, Fail: limit.FailClosed})
+	}, &limit.Options{Budget: time.Second, Fail: store.FailClosed})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -68,49 +69,12 @@ func ExampleLimiter_With() {
 	// Output: true paid 9900 <nil>
 }
 
-func ExampleNewConcurrency() {
-	exports, err := limit.NewConcurrency(connect(), "exports", 2, &limit.ConcurrencyOptions{
-		Budget: time.Second, Fail: limit.FailClosed,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx := context.Background()
-	for range 3 {
-		slot, err := exports.Try(ctx, "user-17")
-		if err != nil {
-			log.Fatal(err) // Redis could not answer
-		}
-		defer slot.Release(ctx) // when the work is done
-		fmt.Println(slot.Allowed, slot.Remaining, slot.RetryAfter)
-	}
-	// Output:
-	// true 1 0s
-	// true 0 0s
-	// false 0 1s
-}
-
-func ExampleNewLocalConcurrency() {
-	exports, err := limit.NewLocalConcurrency("exports", 1, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx := context.Background()
-	first, err := exports.Try(ctx, "user-17")
-	fmt.Println(first.Allowed, err)
-	second, err := exports.Try(ctx, "user-17")
-	fmt.Println(second.Allowed, err, first.Release(ctx))
-	// Output:
-	// true <nil>
-	// false <nil> <nil>
-}
-
 // A limit that you try out: it is decided and reported, and denies no request.
 func ExampleShadow() {
 	limiter, err := limit.New(connect(), "api", []limit.Policy{
 		limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour},
 		limit.Shadow(limit.FixedWindow{Name: "stricter", Limit: 1, Window: time.Hour}),
-	}, &limit.Options{Budget: time.Second, Fail: limit.FailClosed})
+	}, &limit.Options{Budget: time.Second, Fail: store.FailClosed})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -29,7 +30,7 @@ func TestFullMemory(t *testing.T) {
 	sets := [][]Policy{oneOfEach, {SlidingLog{Limit: 9000, Window: time.Hour}}}
 	for i, policies := range append(sets, each(oneOfEach)...) {
 		var p pair
-		for fail, into := range map[FailMode]**Limiter{FailClosed: &p.closed, FailLocal: &p.local} {
+		for fail, into := range map[store.FailMode]**Limiter{store.FailClosed: &p.closed, store.FailLocal: &p.local} {
 			opts := &Options{Budget: 10 * time.Second, Fail: fail}
 			*into = must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("full%d", i), policies, opts))(t)
 		}

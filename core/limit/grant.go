@@ -13,7 +13,7 @@ type grant struct {
 	token           string // names its estimates
 	at              int64  // when it was decided, by the local clock; for local decisions
 	peek            bool
-	open            bool // admitted by FailOpen
+	open            bool // admitted by store.FailOpen
 	denied          bool
 	local           bool
 	conclusion      atomic.Pointer[conclusion] // nil while it is unspent

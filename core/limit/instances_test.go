@@ -438,12 +438,12 @@ func TestAHintOfInstancesThatAreNotKnown(t *testing.T) { //nolint:paralleltest /
 		"not known":        {Options{}, 0, 1},
 		"one":              {Options{Instances: 1}, 0, 0},
 		"set later":        {Options{}, 3, 0},
-		"without a limit":  {Options{Fail: FailOpen}, 0, 0},
-		"without requests": {Options{Fail: FailClosed}, 0, 0},
+		"without a limit":  {Options{Fail: store.FailOpen}, 0, 0},
+		"without requests": {Options{Fail: store.FailClosed}, 0, 0},
 	} {
 		instancesHint = background.Hint{}
-		var rdb absent
-		rdb.gone.Store(true)
+		var rdb redistest.AbsentClient
+		rdb.Gone.Store(true)
 		l := must(New(&rdb, "n", []Policy{FixedWindow{Limit: 9, Window: time.Hour}}, &c.opts))(t)
 		if c.scaled > 0 {
 			must(0, l.SetInstances(c.scaled))(t)
@@ -451,7 +451,7 @@ func TestAHintOfInstancesThatAreNotKnown(t *testing.T) { //nolint:paralleltest /
 		var text bytes.Buffer
 		restore := redistest.DefaultLog(t, slog.NewTextHandler(&text, nil))
 		for range 3 {
-			if d, err := l.Take(t.Context(), "a subject"); err == nil != (c.opts.Fail != FailClosed) || err == nil && !d.Degraded {
+			if d, err := l.Take(t.Context(), "a subject"); err == nil != (c.opts.Fail != store.FailClosed) || err == nil && !d.Degraded {
 				t.Errorf("%s: got %+v, %v, want no decision of Redis", name, d, err)
 			}
 		}

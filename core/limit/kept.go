@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 // keptOnChange is a policy that keeps its state when its numbers change.
@@ -67,11 +69,11 @@ func (k keptOnChange) compile() (rule, error) {
 	case TokenBucket:
 		name, form, numbers, compile = p.Name, "bucket", p, p.compileKept
 	case FixedWindow:
-		name, form, numbers = p.Name, "window-"+span(p.Window), p
+		name, form, numbers = p.Name, "window-"+keyspace.Span(p.Window), p
 	case SlidingWindow:
-		name, form, numbers, compile = p.Name, "sliding-"+span(p.Window), p, p.compileKept
+		name, form, numbers, compile = p.Name, "sliding-"+keyspace.Span(p.Window), p, p.compileKept
 	case SlidingLog:
-		name, form, numbers = p.Name, "log-"+span(p.Window), p
+		name, form, numbers = p.Name, "log-"+keyspace.Span(p.Window), p
 	case CalendarWindow:
 		name, form, numbers = p.Name, "calendar-"+p.place(), p
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -202,7 +203,7 @@ func TestDenialsOfOtherNumbersAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	for name, of := range numbered {
 		_, rdb := newServer(t)
-		ten := must(New(rdb, name, []Policy{KeepOnChange(of(10))}, &Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Second}))(t)
+		ten := must(New(rdb, name, []Policy{KeepOnChange(of(10))}, &Options{Budget: time.Minute, Fail: store.FailClosed, RememberDenials: time.Second}))(t)
 		twenty := must(ten.With(KeepOnChange(of(20))))(t)
 		take(t, ten, "s", 10)
 		for range 2 {

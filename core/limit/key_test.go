@@ -32,7 +32,7 @@ func TestChangedNumbersStartAfresh(t *testing.T) {
 				t.Errorf("the first take of policy %d: got %+v, %v, want it allowed", i, d, err)
 			}
 		}
-		if keys := keysOf(t, admin, prefix); len(keys) != 6 || !strings.Contains(fmt.Sprint(keys), ":limit:roll:{s}:p!window-2-1h") {
+		if keys := redistest.KeysOf(t, admin, prefix); len(keys) != 6 || !strings.Contains(fmt.Sprint(keys), ":limit:roll:{s}:p!window-2-1h") {
 			t.Errorf("got the keys %q, want 6, one of them of p!window-2-1h", keys)
 		}
 	})
@@ -51,7 +51,7 @@ func TestALogIsSmall(t *testing.T) {
 			t.Fatalf("a take of 1,000 permits one by one: got %+v, %v, want it allowed", d, err)
 		}
 	}
-	key := keysOf(t, admin, prefix)[0]
+	key := redistest.KeysOf(t, admin, prefix)[0]
 	if size := admin.MemoryUsage(t.Context(), key, 0).Val(); size > 12*1000 {
 		t.Errorf("a log of 1,000 permits: got %d bytes, want at most %d", size, 12*1000)
 	}
@@ -121,7 +121,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 				}
 				must(d.Settle(t.Context(), actual))(t)
 				must(l.Take(t.Context(), subject))(t)
-				for _, key := range keysOf(t, admin, prefix) {
+				for _, key := range redistest.KeysOf(t, admin, prefix) {
 					if strings.Contains(key, "!ban-") == (row == "ban") && strings.Contains(key, ":settled:") == strings.HasPrefix(row, "marker") &&
 						strings.HasSuffix(key, "!estimates") == strings.HasPrefix(row, "estimate") {
 						sizes = append(sizes, admin.MemoryUsage(t.Context(), key, 0).Val())

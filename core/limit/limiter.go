@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/decisions"
 	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -90,7 +91,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		space:     space,
 		local:     newLocal(own.MaxLocal),
 		count:     count,
-		observers: observers{store: st, own: own.Observer, primitive: store.Limit, name: name},
+		observers: observers{store: st, own: own.Observer, name: name},
 		queues:    newQueues(own.MaxWaiting, &count.waiting),
 		instances: new(atomic.Int64),
 		plans:     newPlans(mostPlans),
@@ -98,7 +99,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		denials:   sync.OnceValue(func() *memory { return newMemory(mostRemembered, own.MaxLocal) }),
 	}
 	l.instances.Store(int64(own.Instances))
-	if st != nil && own.Fail == FailLocal {
+	if st != nil && own.Fail == store.FailLocal {
 		l.seeds = newSeeds(own.MaxLocal)
 	}
 	if st != nil {
@@ -210,7 +211,7 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 
 // tell counts a decision and tells the observers.
 func (l *Limiter) tell(ctx context.Context, cost int64, d *Decision, err error, took time.Duration) {
-	l.count.add(outcomeOf(d.Allowed, err), d.Degraded)
+	l.count.Add(decisions.Of(d.Allowed, err), d.Degraded)
 	l.observers.notify(ctx, cost, d, err, took)
 }
 
@@ -278,9 +279,9 @@ func (l *Limiter) resolve(ctx context.Context, g *grant, cause error) (Decision,
 	switch {
 	case cause == nil:
 		return l.decision(g), nil
-	case ask.IsCallers(cause) || l.opts.Fail == FailClosed:
+	case ask.IsCallers(cause) || l.opts.Fail == store.FailClosed:
 		return Decision{}, cause
-	case l.opts.Fail == FailLocal:
+	case l.opts.Fail == store.FailLocal:
 		l.hintInstances()
 		if err := l.takeLocal(ctx, g); err != nil {
 			return Decision{}, err

@@ -30,7 +30,7 @@ var oneOfEach = []Policy{
 }
 
 // closed returns options with which Redis alone decides, within the budget.
-func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: FailClosed} }
+func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: store.FailClosed} }
 
 // TestScriptsOfDecisionsAreBatched: the script of every decision goes through the queue.
 func TestScriptsOfDecisionsAreBatched(t *testing.T) {
@@ -83,12 +83,12 @@ func TestAllOrNothing(t *testing.T) {
 			if d, err := l.TakeN(t.Context(), "s", 2); err != nil || !d.Allowed {
 				t.Fatalf("policy %d: the first 2 permits: got %+v, %v, want them allowed", i, d, err)
 			}
-			before := dump(t, admin, prefix)
+			before := redistest.Dump(t, admin, prefix)
 			d, err := l.TakeN(t.Context(), "s", 2)
 			if err != nil || d.Allowed || d.Policy != denies.PolicyName() {
 				t.Fatalf("policy %d: the next 2 permits: got %+v, %v, want a denial by %s", i, d, err, denies.PolicyName())
 			}
-			if after := dump(t, admin, prefix); !after.is(before) {
+			if after := redistest.Dump(t, admin, prefix); !after.Is(before) {
 				t.Errorf("after a denial by %s: got the keys\n%v\nwant them as before:\n%v", d.Policy, after, before)
 			}
 			if d, err := l.TakeN(t.Context(), "s", 0); err != nil || !d.Allowed {
@@ -97,71 +97,11 @@ func TestAllOrNothing(t *testing.T) {
 			if d, err := l.Peek(t.Context(), "s"); err != nil || !d.Allowed {
 				t.Errorf("a peek after a denial: got %+v, %v, want it allowed", d, err)
 			}
-			if after := dump(t, admin, prefix); !after.is(before) {
+			if after := redistest.Dump(t, admin, prefix); !after.Is(before) {
 				t.Errorf("after a cost of 0 or a peek: got the keys\n%v\nwant them as before:\n%v", after, before)
 			}
 		}
 	})
-}
-
-// dumped is every key under a prefix: its value, and when it expires.
-type dumped struct {
-	values  string
-	expires []time.Time
-}
-
-// is reports whether no key has been written between the two. A key of an hour that is
-// written again expires minutes later.
-func (k dumped) is(other dumped) bool {
-	return k.values == other.values && slices.EqualFunc(k.expires, other.expires, func(a, b time.Time) bool {
-		return a.Sub(b).Abs() < time.Minute
-	})
-}
-
-func dump(t *testing.T, admin redis.UniversalClient, prefix string) (k dumped) {
-	t.Helper()
-	ctx := t.Context()
-	for _, key := range keysOf(t, admin, prefix) {
-		kind := admin.Type(ctx, key).Val()
-		value := admin.Get(ctx, key).Val()
-		if kind == "list" {
-			value = fmt.Sprint(admin.LRange(ctx, key, 0, -1).Val())
-		}
-		if kind == "zset" {
-			value = fmt.Sprint(admin.ZRangeWithScores(ctx, key, 0, -1).Val())
-		}
-		k.values += fmt.Sprintf("%s %s %s\n", key, kind, value)
-		k.expires = append(k.expires, time.Now().Add(admin.PTTL(ctx, key).Val()))
-	}
-	return k
-}
-
-func keysOf(t *testing.T, admin redis.UniversalClient, prefix string) []string {
-	t.Helper()
-	scan := func(ctx context.Context, c redis.Cmdable) (keys []string) {
-		for it := c.Scan(ctx, 0, prefix+"*", 1000).Iterator(); it.Next(ctx); {
-			keys = append(keys, it.Val())
-		}
-		return keys
-	}
-	cluster, ok := admin.(*redis.ClusterClient)
-	if !ok {
-		return slices.Sorted(slices.Values(scan(t.Context(), admin)))
-	}
-	found := make(chan []string, 16)
-	if err := cluster.ForEachMaster(t.Context(), func(ctx context.Context, c *redis.Client) error {
-		found <- scan(ctx, c)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	close(found)
-	var keys []string
-	for some := range found {
-		keys = append(keys, some...)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // TestStateHeals lengthens or removes the time to live of a used state. It then denies no
@@ -228,7 +168,7 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 	if took := time.Since(began); took > longest+5*time.Second {
 		t.Errorf("got denials for %v, want at most %v", took, longest+5*time.Second)
 	}
-	for _, key := range keysOf(t, admin, prefix+":limit:"+name) {
+	for _, key := range redistest.KeysOf(t, admin, prefix+":limit:"+name) {
 		if ttl := admin.PTTL(ctx, key).Val(); ttl == -1 || ttl > time.Hour {
 			t.Errorf("%s: got a time to live of %v, want at most an hour", key, ttl)
 		}
@@ -460,7 +400,7 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 				t.Errorf("set %d, a cost of %d without PEXPIRE: got %+v and no error, want one", i, cost, d)
 			}
 		}
-		if keys := keysOf(t, admin, prefix); len(keys) != 0 {
+		if keys := redistest.KeysOf(t, admin, prefix); len(keys) != 0 {
 			t.Errorf("set %d: got the keys %q left, want none", i, keys)
 		}
 	}

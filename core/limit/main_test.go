@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -11,8 +10,5 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis tells of every dial that an outage fails
-	if where := os.Getenv(holderEnv); where != "" {
-		holder(where)
-	}
 	redistest.Main(m)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/store"
@@ -31,7 +32,7 @@ type Options struct {
 	Budget time.Duration
 	// Fail says how to decide when Redis cannot. The zero value is FailLocal. It does not
 	// decide if the caller's own deadline passes first: then the error is that of ctx.
-	Fail FailMode
+	Fail store.FailMode
 	// Instances is how many processes share the requests: 1 to 1,000,000, or 0 if you do
 	// not know. SetInstances changes it. It has an effect with FailLocal only, while
 	// Redis does not decide.
@@ -112,7 +113,7 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	c.Positive("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting)
 	prepaid, fault := own.Prepaid.withDefaults()
 	own.Prepaid = prepaid
-	return own, errors.Join(c.Err(), own.Fail.check(), checkInstances(own.Instances), checkRemember(own.RememberDenials), fault)
+	return own, errors.Join(c.Err(), ask.CheckFail(own.Fail), checkInstances(own.Instances), checkRemember(own.RememberDenials), fault)
 }
 
 // These are the shortest and the longest RememberDenials. The margins for clocks would

@@ -17,11 +17,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-var modes = []FailMode{FailLocal, FailOpen, FailClosed}
+var modes = []store.FailMode{store.FailLocal, store.FailOpen, store.FailClosed}
 
 // refused is an address at which no server listens.
 func refused(t *testing.T) string {
@@ -102,7 +103,7 @@ func TestBoundedTime(t *testing.T) {
 			}
 			cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}}) // has heard of no node
 			t.Cleanup(func() { cluster.Close() })
-			wg.Go(func() { decidesInTime(t, cluster, FailLocal) })
+			wg.Go(func() { decidesInTime(t, cluster, store.FailLocal) })
 			wg.Wait()
 		})
 	}
@@ -112,7 +113,7 @@ func TestBoundedTime(t *testing.T) {
 const openFor = 250 * time.Millisecond
 
 // decidesInTime asks more often than it takes to open the breaker.
-func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
+func decidesInTime(t *testing.T, rdb script.Client, mode store.FailMode) {
 	l, err := New(rdb, "bounded", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode})
 	if err != nil {
 		t.Error(err)
@@ -128,14 +129,14 @@ func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
 		}
 		var failure *script.Error
 		switch {
-		case mode == FailClosed && !errors.As(err, &failure):
+		case mode == store.FailClosed && !errors.As(err, &failure):
 			t.Errorf("%v: decision %d: got %+v, %v, want a script.Error", mode, i, d, err)
-		case mode == FailClosed:
+		case mode == store.FailClosed:
 		case err != nil || !d.Degraded || !errors.As(d.Cause, &failure):
 			t.Errorf("%v: decision %d: got %+v, %v, want it degraded with a script.Error as its Cause",
 				mode, i, d, err)
-		case d.Allowed != (mode == FailOpen || i < 5):
-			t.Errorf("%v: decision %d: got %+v, want allowed %t", mode, i, d, mode == FailOpen || i < 5)
+		case d.Allowed != (mode == store.FailOpen || i < 5):
+			t.Errorf("%v: decision %d: got %+v, want allowed %t", mode, i, d, mode == store.FailOpen || i < 5)
 		}
 	}
 	// A breaker that was open for long lets a call through. On a slow machine, one caller has
@@ -147,7 +148,7 @@ func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
 		}
 		callers.Wait()
 	}
-	if s := l.Stats(); !s.Open || mode == FailClosed && s.Failed == 0 || mode != FailClosed && s.Degraded == 0 {
+	if s := l.Stats(); !s.Open || mode == store.FailClosed && s.Failed == 0 || mode != store.FailClosed && s.Degraded == 0 {
 		t.Errorf("%v: got stats %+v, want an open breaker, and some failed under FailClosed and else degraded",
 			mode, s)
 	}

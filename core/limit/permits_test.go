@@ -172,7 +172,7 @@ func TestDrainReturnsAllPrepaid(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, _, at := prepaidTo(t)
 				soon(t, l, at)
-				must(0, l.remote.store.Drain(t.Context()))(t)
+				must(0, l.remote.Store.Drain(t.Context()))(t)
 				at.do.Store(nil)
 				d := must(l.Peek(t.Context(), "s"))(t)
 				if taken := uint64(d.Limit - d.Remaining); taken != l.Stats().Allowed {

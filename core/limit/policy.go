@@ -3,7 +3,6 @@ package limit
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
@@ -22,7 +21,7 @@ import (
 // are allowed as in a name. Empty means requests. The Unit is not part of the key, so a
 // change of it keeps what was counted. Every policy of a limiter has the same Unit,
 // because each decision charges all of them with the same cost; [PerRequest] is the
-// exception. Requests in flight have a limit of their own, [Concurrency], whose unit is
+// exception. Requests in flight have a limit of their own, package inflight, whose unit is
 // [UnitConcurrentRequests].
 type Policy interface {
 	// PolicyName returns the name that decisions report.
@@ -149,19 +148,19 @@ func (p SlidingLog) quotaUnit() string     { return p.Unit }
 func (p CalendarWindow) quotaUnit() string { return p.Unit }
 
 func (p TokenBucket) signature() string {
-	return fmt.Sprintf("bucket-%d-%s-%d", p.Rate, span(p.Per), p.burst()) + debt(p.MaxDebt)
+	return fmt.Sprintf("bucket-%d-%s-%d", p.Rate, keyspace.Span(p.Per), p.burst()) + debt(p.MaxDebt)
 }
 
 func (p FixedWindow) signature() string {
-	return fmt.Sprintf("window-%d-%s", p.Limit, span(p.Window)) + debt(p.MaxDebt)
+	return fmt.Sprintf("window-%d-%s", p.Limit, keyspace.Span(p.Window)) + debt(p.MaxDebt)
 }
 
 func (p SlidingWindow) signature() string {
-	return fmt.Sprintf("sliding-%d-%s", p.Limit, span(p.Window))
+	return fmt.Sprintf("sliding-%d-%s", p.Limit, keyspace.Span(p.Window))
 }
 
 func (p SlidingLog) signature() string {
-	return fmt.Sprintf("log-%d-%s", p.Limit, span(p.Window))
+	return fmt.Sprintf("log-%d-%s", p.Limit, keyspace.Span(p.Window))
 }
 
 func (p TokenBucket) burst() int64 {
@@ -192,18 +191,6 @@ func nameOr(name, signature string) string {
 		return signature
 	}
 	return name
-}
-
-// span writes a duration with safe characters and no zero units: 1h, 1.5us.
-func span(d time.Duration) string {
-	s := strings.ReplaceAll(d.String(), "µ", "u")
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 func checkPositive(field string, n int64) error {

@@ -49,7 +49,7 @@ func prepaidTo(t *testing.T) (l *Limiter, calls *atomic.Int64, at *around) {
 	at = new(around)
 	rdb.AddHook(at)
 	l = must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
-		&Options{Budget: time.Minute, Fail: FailClosed, Prepaid: Prepaid{Most: 100, Term: time.Second}}))(t)
+		&Options{Budget: time.Minute, Fail: store.FailClosed, Prepaid: Prepaid{Most: 100, Term: time.Second}}))(t)
 	for n := 0; n < 1000 || l.accounts.of["s"][l.signature].current.Load().left() < 50; n++ {
 		must(l.Take(t.Context(), "s"))(t)
 		synctest.Wait()

@@ -41,7 +41,7 @@ type fleet struct {
 
 func (f *fleet) process(t *testing.T) *Limiter {
 	t.Helper()
-	opts := &Options{Budget: time.Minute, Fail: FailClosed, Prepaid: f.prepaid}
+	opts := &Options{Budget: time.Minute, Fail: store.FailClosed, Prepaid: f.prepaid}
 	return must(New(must(store.Open(f.rdb, nil))(t), "fleet", append([]Policy{f.policy}, f.further...), opts))(t)
 }
 
@@ -303,7 +303,7 @@ func TestPrepaidCostsFewCalls(t *testing.T) {
 		if err := last.Refund(ctx); !errors.Is(err, ErrRefund) {
 			t.Errorf("a second Refund: got %v, want ErrRefund", err)
 		}
-		if err := l.remote.store.Drain(ctx); err != nil {
+		if err := l.remote.Store.Drain(ctx); err != nil {
 			t.Errorf("Drain: got %v, want no error", err)
 		}
 		if peeked, err = l.Peek(ctx, "s"); err != nil || peeked.Remaining != limit-takes+1 {

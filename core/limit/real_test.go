@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -18,25 +17,6 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
-
-// between sends each command between two readings of the server's clock, in one
-// transaction. The library's own Redis user may not begin a transaction.
-type between struct {
-	admin         *redis.Client
-	before, after int64 // in microseconds
-}
-
-func (b *between) Process(ctx context.Context, cmd redis.Cmder) error {
-	pipe := b.admin.TxPipeline()
-	before := pipe.Time(ctx)
-	if err := pipe.Process(ctx, cmd); err != nil {
-		return err
-	}
-	after := pipe.Time(ctx)
-	_, err := pipe.Exec(ctx)
-	b.before, b.after = before.Val().UnixMicro(), after.Val().UnixMicro()
-	return err
-}
 
 // quick are policies whose answers change within the milliseconds that a real clock moves
 // between two commands.
@@ -104,7 +84,7 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				// Nothing is sent twice, so that a slow answer cannot count twice.
-				client := &between{admin: srv.Admin(t, func(o *redis.Options) { o.MaxRetries = -1 })}
+				client := &redistest.TimedClient{Admin: srv.Admin(t, func(o *redis.Options) { o.MaxRetries = -1 })}
 				prefix := srv.Prefix(t)
 				rng := redistest.Rand(t)
 				denied, explained := 0, 0
@@ -129,7 +109,7 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 						if got[0].denied {
 							denied++
 						}
-						times := clocks(l.rules, client.before, client.after)
+						times := clocks(l.rules, client.Before, client.After)
 						if followed(l.rules, states, times) > mostExplained {
 							break
 						}
@@ -305,7 +285,7 @@ func TestExactUnderContention(t *testing.T) {
 	for _, policies := range setsOf(hour) {
 		t.Run(policies[len(policies)-1].PolicyName()+fmt.Sprint(len(policies)), func(t *testing.T) {
 			t.Parallel()
-			onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+			redistest.EachReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 				admitted, began, ended := contend(t, connect, prefix, policies, 64*12)
 				refilled := int64(0)
 				if _, ok := policies[0].(TokenBucket); ok && len(policies) == 1 {
@@ -323,7 +303,7 @@ func TestExactUnderContention(t *testing.T) {
 	} {
 		t.Run(p.PolicyName(), func(t *testing.T) {
 			t.Parallel()
-			onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+			redistest.EachReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 				admitted, began, ended := contend(t, connect, prefix, []Policy{p}, 64*25)
 				tick := time.Millisecond
 				most := p.Burst + int64(float64(p.Rate)*(ended.Sub(began)+tick).Seconds())
@@ -334,23 +314,6 @@ func TestExactUnderContention(t *testing.T) {
 			})
 		})
 	}
-}
-
-// onReal runs a test on the standalone server and on the cluster.
-func onReal(t *testing.T, run func(t *testing.T, connect func() redis.UniversalClient, prefix string)) {
-	t.Helper()
-	t.Run("standalone", func(t *testing.T) {
-		t.Parallel()
-		srv := redistest.Standalone(t)
-		prefix := srv.Prefix(t)
-		run(t, func() redis.UniversalClient { return srv.Client(t) }, prefix)
-	})
-	t.Run("cluster", func(t *testing.T) {
-		t.Parallel()
-		cl := redistest.Cluster(t)
-		prefix := cl.Prefix(t)
-		run(t, func() redis.UniversalClient { return cl.Client(t) }, prefix)
-	})
 }
 
 // contend makes attempts from 64 goroutines on 8 clients. It counts what was admitted
@@ -365,7 +328,7 @@ func contend(
 		clock = connect()
 		limiters[i] = must(New(storetest.At(t, clock, prefix), "contend", policies, closed(5*time.Second)))(t)
 	}
-	began = serverTime(t, clock)
+	began = redistest.Time(t, clock)
 	var count atomic.Int64
 	var wg sync.WaitGroup
 	for g := range 64 {
@@ -383,13 +346,7 @@ func contend(
 		})
 	}
 	wg.Wait()
-	return count.Load(), began, serverTime(t, clock)
-}
-
-// serverTime returns a master's clock; the masters of a cluster share a machine.
-func serverTime(t *testing.T, rdb redis.UniversalClient) time.Time {
-	t.Helper()
-	return must(rdb.Time(t.Context()).Result())(t)
+	return count.Load(), began, redistest.Time(t, clock)
 }
 
 // behindProxy is a client that goes through a proxy.

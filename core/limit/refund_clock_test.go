@@ -124,7 +124,7 @@ func TestConclusionsWhileTheClockGoesBack(t *testing.T) {
 				}
 				m.Server().SetPreHook(nil)
 				m.SetTime(time.Time{})
-				if err := l.remote.store.Drain(t.Context()); err != nil {
+				if err := l.remote.Store.Drain(t.Context()); err != nil {
 					t.Errorf("Drain: got %v, want no error", err)
 				}
 				if got := must(l.Peek(t.Context(), "s"))(t).Remaining; got != 10 {
@@ -157,7 +157,7 @@ func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 				l := must(New(storetest.At(t, srv.Client(t), prefix), "l", []Policy{policy}, closed(5*time.Second)))(t)
 				less, more, none := must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t)
 				admin := srv.Admin(t)
-				for _, key := range keysOf(t, admin, prefix) {
+				for _, key := range redistest.KeysOf(t, admin, prefix) {
 					at := must(admin.PExpireTime(t.Context(), key).Result())(t)
 					if strings.HasPrefix(name, "calendar") && time.Until(time.UnixMilli(at.Milliseconds())) < 2*time.Hour {
 						t.Skip("the month is about to end")

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -36,7 +37,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for i, policies := range append(each(slow), slow) {
 			refundsOnce(t, must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("once%d", i), policies, closed(10*time.Second)))(t))
-			for _, key := range keysOf(t, admin, prefix) {
+			for _, key := range redistest.KeysOf(t, admin, prefix) {
 				if !strings.Contains(key, ":settled:") {
 					t.Errorf("%d policies: got the key %q left, want none but markers", len(policies), key)
 				}
@@ -146,7 +147,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 // inBubble returns a limiter on a miniredis that shares the clock of the bubble.
 func inBubble(t *testing.T, m *miniredis.Miniredis, name string, policies ...Policy) *Limiter {
 	t.Helper()
-	return must(New(redistest.BubbleClient(t, m), name, policies, &Options{Fail: FailClosed}))(t)
+	return must(New(redistest.BubbleClient(t, m), name, policies, &Options{Fail: store.FailClosed}))(t)
 }
 
 // bubble returns a miniredis that runs by the clock of the bubble.
@@ -267,7 +268,7 @@ func compare(t *testing.T, far, near *Limiter, subject string, exact bool) {
 // than the limit are ever admitted.
 func TestHundredSuccessesThatEndTogether(t *testing.T) {
 	t.Parallel()
-	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+	redistest.EachReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 		rdb := connect()
 		for i, policies := range append(each(slow), slow) {
 			l := must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("together%d", i), policies, closed(20*time.Second)))(t)
@@ -479,7 +480,7 @@ func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 			t.Errorf("clock known %v: the refund when Redis is back: got %v, want no error, or ErrRefund", known, err)
 		}
 	}
-	if err := l.remote.store.Drain(t.Context()); err != nil || l.Stats().Refunded != 2 {
+	if err := l.remote.Store.Drain(t.Context()); err != nil || l.Stats().Refunded != 2 {
 		t.Errorf("got %d refunded, %v, want 2", l.Stats().Refunded, err)
 	}
 }
@@ -492,7 +493,7 @@ func TestRefundOfDegradedDecisions(t *testing.T) {
 	away := &refusing{Client: rdb}
 	text := "LOADING Redis is loading the dataset in memory"
 	away.with.Store(&text)
-	for _, mode := range []FailMode{FailLocal, FailOpen} {
+	for _, mode := range []store.FailMode{store.FailLocal, store.FailOpen} {
 		l := must(New(away, "degraded", slow, &Options{Fail: mode, Budget: 5 * time.Millisecond}))(t)
 		d, err := l.TakeN(t.Context(), "s", 100)
 		if err != nil || !d.Degraded {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -24,7 +25,7 @@ func falseDenials(t *testing.T, grain time.Duration, windows int) (wrong, recall
 	prefix := redistest.Prefix(t)
 	limiter := func(rdb *redis.Client, remember time.Duration) *Limiter {
 		return must(New(storetest.At(t, rdb, prefix), "n", []Policy{FixedWindow{Limit: 1, Window: 10 * time.Millisecond}},
-			&Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: remember}))(t)
+			&Options{Budget: time.Minute, Fail: store.FailClosed, RememberDenials: remember}))(t)
 	}
 	remembers, asks := limiter(own, time.Second), limiter(rdb, 0)
 	remembers.memory.grain = int64(grain)

@@ -40,8 +40,8 @@ func newHistory(t *testing.T, rng *rand.Rand, policies []Policy) *history {
 	rdb, calls := countedClient(t)
 	h := &history{rng: rng, calls: calls}
 	for at, opts := range map[**Limiter]*Options{
-		&h.own:   {Budget: time.Minute, Fail: FailClosed, RememberDenials: rememberFor},
-		&h.other: {Budget: time.Minute, Fail: FailClosed},
+		&h.own:   {Budget: time.Minute, Fail: store.FailClosed, RememberDenials: rememberFor},
+		&h.other: {Budget: time.Minute, Fail: store.FailClosed},
 	} {
 		*at = must(New(must(store.Open(rdb, nil))(t), "h", policies, opts))(t)
 	}
@@ -240,7 +240,7 @@ func TestARememberedDenialAgesEachPolicy(t *testing.T) {
 		l := must(New(must(store.Open(rdb, nil))(t), "n", []Policy{
 			FixedWindow{Name: "enforced", Limit: 10, Window: time.Hour},
 			Shadow(TokenBucket{Name: "watched", Rate: 10, Per: time.Second}),
-		}, &Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Minute}))(t)
+		}, &Options{Budget: time.Minute, Fail: store.FailClosed, RememberDenials: time.Minute}))(t)
 		must(l.TakeN(t.Context(), "s", 10))(t)
 		must(l.Take(t.Context(), "s"))(t)
 		before := calls.Load()
@@ -405,7 +405,7 @@ func TestDenialsOfRequestsAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	log := SlidingLog{Limit: 10, Window: time.Hour}
-	l := must(New(rdb, "n", []Policy{log}, &Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Minute}))(t)
+	l := must(New(rdb, "n", []Policy{log}, &Options{Budget: time.Minute, Fail: store.FailClosed, RememberDenials: time.Minute}))(t)
 	take(t, l, "s", 6)
 	if d := must(l.TakeN(t.Context(), "s", 5))(t); d.Allowed {
 		t.Errorf("5 more after 6 of 10: got %+v, want a denial", d)

@@ -246,6 +246,6 @@ func readSlice(numbers []any) (r reading) {
 	for i, number := range numbers {
 		r.n[i] = number.(int64)
 	}
-	r.n[0], r.denied = readSigned(r.n[0])
+	r.n[0], r.denied = reply.Signed(r.n[0])
 	return r
 }

@@ -130,14 +130,6 @@ type reading struct {
 	n         [4]int64
 }
 
-// readSigned reads a script's first number, which is -1 - n if the request was denied.
-func readSigned(n int64) (int64, bool) {
-	if n < 0 {
-		return -1 - n, true
-	}
-	return n, false
-}
-
 func integer(n int64) any { return strconv.FormatInt(n, 10) }
 
 // ceilDiv returns a/b rounded up, for a >= 0 and b > 0.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/neap-go/neap/core/internal/decisions"
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
@@ -21,7 +22,7 @@ type seeds struct {
 type seedShard struct {
 	mu   sync.Mutex
 	last *simplelru.LRU[localKey, *seed] // nil until it is needed
-	_    [cacheLine - 16]byte
+	_    [decisions.CacheLine - 16]byte
 }
 
 // seed is a reading, and when this process got it, by the local clock.

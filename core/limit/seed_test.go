@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -282,7 +283,7 @@ func TestSeedsAreKeptForInstancesAlone(t *testing.T) {
 		if d := must(l.Take(t.Context(), "s"))(t); d.Allowed {
 			t.Errorf("after all is taken: got %+v, want a denial", d)
 		}
-		for _, mode := range []FailMode{FailOpen, FailClosed} {
+		for _, mode := range []store.FailMode{store.FailOpen, store.FailClosed} {
 			if l := must(New(l.rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{Fail: mode, Instances: 10}))(t); l.seeds != nil {
 				t.Errorf("%v: got seeds, want none", mode)
 			}

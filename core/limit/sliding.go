@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -72,7 +73,7 @@ func (s *sliding) entry() [6]any {
 }
 
 func (s *sliding) unpack(n int64) (reading, bool) {
-	packed, denied := readSigned(n)
+	packed, denied := reply.Signed(n)
 	counters, rest := packed/(s.length+1), packed%(s.length+1)
 	return reading{denied: denied, n: [4]int64{counters / (s.limit + 1), counters % (s.limit + 1), rest}}, true
 }

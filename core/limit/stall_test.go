@@ -138,7 +138,7 @@ func chargesWhatWasUsed(t *testing.T, all []*unspent) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := all[0].limiter.remote.store.Drain(ctx); err != nil {
+	if err := all[0].limiter.remote.Store.Drain(ctx); err != nil {
 		t.Error(err)
 	}
 	for _, o := range all {

@@ -1,9 +1,9 @@
 package limit
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 
+	"github.com/neap-go/neap/core/internal/decisions"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/store"
 )
@@ -14,7 +14,7 @@ import (
 type Stats struct {
 	Allowed  uint64 // granted, degraded decisions included
 	Denied   uint64 // denied, degraded decisions included
-	Failed   uint64 // Redis could not decide, and the mode is FailClosed
+	Failed   uint64 // Redis could not decide, and the mode is store.FailClosed
 	Canceled uint64 // the caller's context ended
 	Degraded uint64 // decided without Redis
 	Refunded uint64 // decisions whose permits were given back
@@ -34,67 +34,23 @@ type Stats struct {
 	Open bool
 }
 
-// ConcurrencyStats count what a [Concurrency] decided in this process since it was made.
-// The counters are read one after the other, so they may differ by a call.
-type ConcurrencyStats struct {
-	Allowed  uint64 // granted, degraded decisions included
-	Denied   uint64 // denied, degraded decisions included
-	Failed   uint64 // Redis could not decide, and the mode is FailClosed
-	Canceled uint64 // the caller's context ended
-	Degraded uint64 // decided without Redis
-	// InFlight is how many slots this process holds now.
-	InFlight int
-	// Undoing is how many slots are being taken back in the background now: slots that
-	// may have been granted although no reply came, and slots whose Release Redis did not
-	// confirm. Undone is how many were taken back so far. Lapsing is how many were left
-	// to lapse, because 100,000 were being taken back already.
-	Undoing         int
-	Undone, Lapsing uint64
-	// Open reports whether calls are held back now, because Redis or a node of the
-	// cluster did not answer other calls with this budget on the same store.
-	Open bool
-}
-
 // counters are the counts behind Stats.
 type counters struct {
-	stripes            [8]stripe
-	degraded, refunded atomic.Uint64
-	settled            atomic.Uint64
-	forgiven           atomic.Int64
-	late, dropped      atomic.Uint64
-	waiting            atomic.Int64
-}
+	decisions.Counts
 
-// stripe counts some of the decisions. Processors that count in different stripes seldom
-// wait for each other.
-type stripe struct {
-	outcomes [4]atomic.Uint64
-	_        [cacheLine - 4*8]byte
-}
-
-const cacheLine = 64
-
-func (c *counters) add(o outcome, degraded bool) {
-	c.stripes[rand.Uint32()%uint32(len(c.stripes))].outcomes[o].Add(1)
-	if degraded {
-		c.degraded.Add(1)
-	}
-}
-
-func (c *counters) of(o outcome) (n uint64) {
-	for i := range c.stripes {
-		n += c.stripes[i].outcomes[o].Load()
-	}
-	return n
+	refunded, settled atomic.Uint64
+	forgiven          atomic.Int64
+	late, dropped     atomic.Uint64
+	waiting           atomic.Int64
 }
 
 func (c *counters) stats() Stats {
 	return Stats{
-		Allowed:  c.of(allowed),
-		Denied:   c.of(denied),
-		Failed:   c.of(failed),
-		Canceled: c.of(canceled),
-		Degraded: c.degraded.Load(),
+		Allowed:  c.Of(decisions.Allowed),
+		Denied:   c.Of(decisions.Denied),
+		Failed:   c.Of(decisions.Failed),
+		Canceled: c.Of(decisions.Canceled),
+		Degraded: c.Degraded(),
 		Refunded: c.refunded.Load(),
 		Settled:  c.settled.Load(),
 		Forgiven: c.forgiven.Load(),
@@ -113,13 +69,13 @@ func (l *Limiter) Stats() Stats {
 	s := l.count.stats()
 	s.LocalStates = l.local.size()
 	s.Concluding = l.late.Stats().Pending
-	s.Open = l.remote != nil && l.remote.open()
+	s.Open = l.remote != nil && l.remote.IsOpen()
 	return s
 }
 
 // gauge returns what the store reports about the limiter.
 func (l *Limiter) gauge() store.Gauge {
-	g := store.Gauge{Primitive: store.Limit, Name: l.name, Waiting: int(l.count.waiting.Load()), Background: l.late.Stats().Pending, Open: l.remote.open()}
+	g := store.Gauge{Primitive: store.Limit, Name: l.name, Waiting: int(l.count.waiting.Load()), Background: l.late.Stats().Pending, Open: l.remote.IsOpen()}
 	for _, r := range l.rules {
 		g.Policies = append(g.Policies, r.id().name)
 	}

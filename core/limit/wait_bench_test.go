@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -38,7 +39,7 @@ func BenchmarkWaitFor(b *testing.B) {
 func waitBench(b *testing.B, rdb *redis.Client, waiters int, rate int64) {
 	b.Helper()
 	policies := []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: rate / 10}}
-	opts := &Options{Fail: FailClosed, MaxWaiting: 2 * waiters, Budget: 5 * time.Second}
+	opts := &Options{Fail: store.FailClosed, MaxWaiting: 2 * waiters, Budget: 5 * time.Second}
 	l := must(New(rdb, "bench", policies, opts))(b)
 	other := must(New(rdb, "bench", policies, opts))(b)
 	subject := fmt.Sprintf("s%d", time.Now().UnixNano())

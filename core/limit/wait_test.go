@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -169,7 +170,7 @@ func TestWaitDoesNotSpin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var rdb spent
-		l := must(New(&rdb, "spent", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: FailClosed}))(t)
+		l := must(New(&rdb, "spent", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: store.FailClosed}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if d, err := l.Wait(ctx, "s"); !errors.Is(err, context.DeadlineExceeded) || rdb.calls.Load() > 101 {
@@ -186,8 +187,8 @@ func TestWaitTellsOfAnOutage(t *testing.T) {
 	for _, mode := range modes {
 		l := must(New(rdb, "wait", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode}))(t)
 		d, err := l.Wait(t.Context(), "s")
-		if (err != nil) != (mode == FailClosed) || d.Degraded == (mode == FailClosed) {
-			t.Errorf("%v: a wait without Redis: got %+v, %v, want an error under FailClosed, else a degraded one",
+		if (err != nil) != (mode == store.FailClosed) || d.Degraded == (mode == store.FailClosed) {
+			t.Errorf("%v: a wait without Redis: got %+v, %v, want an error under store.FailClosed, else a degraded one",
 				mode, d, err)
 		}
 	}

@@ -37,9 +37,9 @@ func (r *remote) warm(ctx context.Context, l *Limiter) error {
 	if r.leased {
 		scripts = append(scripts, renewEstimatesScript)
 	}
-	return ask.Warm(ctx, r.store, func(ctx context.Context, run *ask.Runner) error {
+	return ask.Warm(ctx, r.Store, func(ctx context.Context, run *ask.Runner) error {
 		asked := *r
-		asked.asker = &asker{Runner: *run}
+		asked.asker = &asker{Decider: &ask.Decider{Runner: *run}}
 		return asked.take(ctx, l, newGrant("warm", 0, len(l.rules)))
 	}, scripts...)
 }

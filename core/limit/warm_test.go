@@ -67,9 +67,9 @@ func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
 func TestWarmHasItsOwnTime(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
-	rdb := &hooked{Client: client}
+	rdb := &redistest.HookedClient{Processor: client}
 	slow := func(redis.Cmder) { time.Sleep(50 * time.Millisecond) } // which is longer than the budget
-	rdb.before.Store(&slow)
+	rdb.Before.Store(&slow)
 	st := storetest.Open(t, rdb, store.Options{FirstContact: time.Millisecond})
 	l := must(New(st, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, closed(time.Millisecond)))(t)
 	if _, err := l.Take(t.Context(), "s"); err == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -75,7 +76,7 @@ func (w *window) entry() [6]any {
 }
 
 func (w *window) unpack(n int64) (reading, bool) {
-	packed, denied := readSigned(n)
+	packed, denied := reply.Signed(n)
 	return reading{denied: denied, n: [4]int64{packed % (w.largest + 1), packed / (w.largest + 1)}}, true
 }
 

@@ -192,7 +192,7 @@ func TestADeadRedisIsFoundByCallersWithLittleTime(t *testing.T) {
 			srv, cluster, servers := theirOwn(t, name)
 			const budget = 300 * time.Millisecond
 			st := storetest.Open(t, way.client(t, srv, cluster), store.Options{Prefix: redistest.Prefix(t), Budget: budget, Queue: way.mode})
-			l := aLimitOf(t, st, 1e6, &limit.Options{Fail: limit.FailOpen})
+			l := aLimitOf(t, st, 1e6, &limit.Options{Fail: store.FailOpen})
 			stood := redistest.Witness(t)
 			take := func() {
 				ctx, cancel := context.WithTimeout(t.Context(), budget/5)

@@ -64,7 +64,7 @@ func TestAnExitLeavesTheBreakerAsItWas(t *testing.T) {
 				hook := new(answers)
 				hook.by.Store(&fine)
 				rdb.AddHook(hook)
-				l := aLimitOf(t, storetest.Open(t, rdb, store.Options{Queue: mode}), 1e6, &limit.Options{Fail: limit.FailOpen})
+				l := aLimitOf(t, storetest.Open(t, rdb, store.Options{Queue: mode}), 1e6, &limit.Options{Fail: store.FailOpen})
 				took(t, l)
 				hook.by.Store(&down)
 				for !l.Stats().Open {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -93,7 +94,7 @@ func failingSentinel(t *testing.T) failing {
 // failover has one of each primitive.
 type failover struct {
 	limit    *limit.Limiter
-	slots    *limit.Concurrency
+	slots    *inflight.Limiter
 	lock     *lock.Locker
 	guard    *idempotency.Guard
 	stock    *stock.Stock
@@ -104,8 +105,8 @@ func newFailover(t *testing.T, st *store.Store, has func(subject string) bool) *
 	t.Helper()
 	f := &failover{subjects: make(chan string, 300)}
 	var errs [5]error
-	f.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
-	f.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed})
+	f.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed})
+	f.slots, errs[1] = inflight.New(st, "n", 10, &inflight.Options{Fail: store.FailClosed})
 	f.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: time.Minute})
 	f.guard, errs[3] = idempotency.New(st, "n", idempotency.Retry{}, nil)
 	f.stock, errs[4] = stock.New(st, "n", nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -43,9 +44,9 @@ func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 	runner, err := script.NewRunner(st, nil)
 	errs[0] = err
 	limiter, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: 1000, Window: lease}},
-		&limit.Options{Fail: limit.FailClosed})
+		&limit.Options{Fail: store.FailClosed})
 	errs[1] = err
-	slots, err := limit.NewConcurrency(st, name, 10, &limit.ConcurrencyOptions{Lease: lease, Fail: limit.FailClosed})
+	slots, err := inflight.New(st, name, 10, &inflight.Options{Lease: lease, Fail: store.FailClosed})
 	errs[2] = err
 	locks, err := lock.New(st, name, &lock.Options{Lease: lease})
 	errs[3] = err

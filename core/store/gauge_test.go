@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
@@ -160,7 +161,7 @@ func TestGaugesKeepNothingAlive(t *testing.T) {
 	func() {
 		var errs [7]error
 		_, errs[0] = limit.New(st, "gone", policies, nil)
-		_, errs[1] = limit.NewConcurrency(st, "gone", 1, nil)
+		_, errs[1] = inflight.New(st, "gone", 1, nil)
 		_, errs[2] = lock.New(st, "gone", nil)
 		_, errs[3] = idempotency.New(st, "gone", idempotency.Retry{}, nil)
 		_, errs[4] = stock.New(st, "gone", nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
@@ -262,7 +262,7 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Direct, Budget: 10 * time.Second})
 	locker, err1 := lock.New(st, "locks", &lock.Options{Lease: 3 * time.Second})
 	guard, err2 := idempotency.New(st, "claims", idempotency.Retry{}, nil)
-	slots, err3 := limit.NewConcurrency(st, "slots", 10, &limit.ConcurrencyOptions{Budget: 10 * time.Second, Fail: limit.FailClosed})
+	slots, err3 := inflight.New(st, "slots", 10, &inflight.Options{Budget: 10 * time.Second, Fail: store.FailClosed})
 	held, err4 := locker.Try(t.Context(), "held")
 	wanted, err5 := locker.Try(t.Context(), "wanted")
 	run, err6 := guard.Begin(t.Context(), "claim", "")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -52,7 +52,7 @@ func TestAClientThatDoesNotReturnWhileAServerIsLookedUp(t *testing.T) {
 			})
 			t.Cleanup(func() { _ = rdb.Close() })
 			st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: c.mode})
-			slots, err := limit.NewConcurrency(st, "slots", 1, &limit.ConcurrencyOptions{Lease: 15 * time.Second, Budget: 5 * time.Second, Fail: limit.FailClosed})
+			slots, err := inflight.New(st, "slots", 1, &inflight.Options{Lease: 15 * time.Second, Budget: 5 * time.Second, Fail: store.FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}

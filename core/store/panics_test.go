@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -92,8 +93,8 @@ var errTaken = errors.New("another request has it")
 // eachGrant returns one grant of each primitive that has leases. A new one is a row.
 func eachGrant(t *testing.T, st *store.Store) []*grants {
 	t.Helper()
-	month, err1 := limit.New(st, "month", []limit.Policy{limit.WithLease(limit.FixedWindow{Limit: 10, Window: time.Hour}, panicLease)}, &limit.Options{Fail: limit.FailClosed})
-	slots, err2 := limit.NewConcurrency(st, "slots", 1, &limit.ConcurrencyOptions{Lease: panicLease, Fail: limit.FailClosed})
+	month, err1 := limit.New(st, "month", []limit.Policy{limit.WithLease(limit.FixedWindow{Limit: 10, Window: time.Hour}, panicLease)}, &limit.Options{Fail: store.FailClosed})
+	slots, err2 := inflight.New(st, "slots", 1, &inflight.Options{Lease: panicLease, Fail: store.FailClosed})
 	locker, err3 := lock.New(st, "locks", &lock.Options{Lease: panicLease})
 	guard, err4 := idempotency.New(st, "claims", idempotency.Retry{}, &idempotency.Options{Lease: panicLease})
 	items, err5 := stock.New(st, "items", &stock.Options{Lease: panicLease})
@@ -105,7 +106,7 @@ func eachGrant(t *testing.T, st *store.Store) []*grants {
 		t.Fatal(err)
 	}
 	var estimate limit.Decision
-	var slot *limit.Slot
+	var slot *inflight.Slot
 	var held *lock.Lock
 	var claim *idempotency.Claim
 	var reserved *stock.Reservation
@@ -277,7 +278,7 @@ func TestHooksThatPanicInAll(t *testing.T) {
 	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Direct, Budget: 10 * time.Second})
 	var asks []limit.Ask
 	for _, name := range []string{"one", "two", "three"} {
-		l, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed, Budget: 10 * time.Second})
+		l, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed, Budget: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

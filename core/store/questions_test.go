@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -89,7 +90,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 	}
 	var errs []error
 	noted := func(err error) { errs = append(errs, err) }
-	for _, fail := range []limit.FailMode{limit.FailOpen, limit.FailLocal, limit.FailClosed} {
+	for _, fail := range []store.FailMode{store.FailOpen, store.FailLocal, store.FailClosed} {
 		l := aLimitOf(t, st, 1, &limit.Options{Fail: fail})
 		ask := func(how func(ctx context.Context, key string) (limit.Decision, error)) question {
 			return question{of: store.Limit, ask: func(ctx context.Context, key string) error { return decided(how(ctx, key)) }}
@@ -105,7 +106,7 @@ func questions(t *testing.T, st *store.Store, prefix string) map[string]question
 			joint, err := limit.All(ctx, limit.Ask{Limiter: l, Subject: key})
 			return joint.Decision(), err
 		}))
-		slots, err := limit.NewConcurrency(st, "n-"+fail.String(), 1, &limit.ConcurrencyOptions{Fail: fail, Lease: time.Hour})
+		slots, err := inflight.New(st, "n-"+fail.String(), 1, &inflight.Options{Fail: fail, Lease: time.Hour})
 		noted(err)
 		add("slot, "+fail.String(), question{of: store.InFlight, ask: func(ctx context.Context, key string) error {
 			s, err := slots.Try(ctx, key)

@@ -104,7 +104,7 @@ func TestManyCallersShareBatches(t *testing.T) {
 			var n counts
 			n.count(rdb, proxy)
 			st := queued(t, rdb, time.Minute)
-			l := aLimitOf(t, st, 500, &limit.Options{Fail: limit.FailClosed})
+			l := aLimitOf(t, st, 500, &limit.Options{Fail: store.FailClosed})
 			key := redistest.Prefix(t)
 			ask := caller(t, st, increment, key)
 			const callers, each = 64, 40
@@ -165,7 +165,7 @@ func TestAKeyOfAnotherKindFailsAlone(t *testing.T) {
 	rdb := redistest.Standalone(t).Client(t)
 	prefix := redistest.Prefix(t)
 	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Budget: time.Minute, Queue: store.Queued})
-	l := aLimitOf(t, st, 1000, &limit.Options{Fail: limit.FailClosed})
+	l := aLimitOf(t, st, 1000, &limit.Options{Fail: store.FailClosed})
 	if err := rdb.Set(t.Context(), prefix+":limit:n:{s0}:window-1000-1h", "no number", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestManyPoliciesShareABatch(t *testing.T) {
 	st := queued(t, redistest.Standalone(t).Client(t), time.Minute)
 	var all sync.WaitGroup
 	for i := range int64(6) {
-		l := aLimitOf(t, st, 100+i, &limit.Options{Fail: limit.FailClosed})
+		l := aLimitOf(t, st, 100+i, &limit.Options{Fail: store.FailClosed})
 		var allowed atomic.Int64
 		var of sync.WaitGroup
 		for range 150 {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -42,11 +42,11 @@ func BenchmarkRenewals(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/%d a key", row.on, row.perKey), func(b *testing.B) {
 			rdb, servers := row.start(b)
 			st := storetest.Open(b, rdb, store.Options{Prefix: redistest.Prefix(b), Queue: store.Queued, Budget: 10 * time.Second})
-			c, err := limit.NewConcurrency(st, "slots", grants, &limit.ConcurrencyOptions{Lease: lease, Fail: limit.FailClosed})
+			c, err := inflight.New(st, "slots", grants, &inflight.Options{Lease: lease, Fail: store.FailClosed})
 			if err != nil {
 				b.Fatal(err)
 			}
-			slots := make([]*limit.Slot, grants)
+			slots := make([]*inflight.Slot, grants)
 			var next atomic.Int64
 			var all sync.WaitGroup
 			for range 256 {

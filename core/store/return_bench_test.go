@@ -30,7 +30,7 @@ func BenchmarkReturn(b *testing.B) {
 			st := storetest.Open(b, rdb, store.Options{Prefix: srv.Prefix(b), Queue: store.Queued})
 			patient := storetest.Open(b, rdb, store.Options{Prefix: srv.Prefix(b), Queue: store.Queued, Budget: 10 * time.Second})
 			month := limit.WithLease(limit.FixedWindow{Limit: 100 * perKey, Window: 30 * 24 * time.Hour}, lease)
-			quota, err := limit.New(patient, "quota", []limit.Policy{month}, &limit.Options{Fail: limit.FailClosed})
+			quota, err := limit.New(patient, "quota", []limit.Policy{month}, &limit.Options{Fail: store.FailClosed})
 			if err != nil {
 				b.Fatal(err)
 			}

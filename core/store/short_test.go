@@ -97,7 +97,7 @@ func shortCalls(t *testing.T, mode store.QueueMode, slow time.Duration, canceled
 	d.by.Store(int64(slow))
 	var log lines
 	st := storetest.Open(t, rdb, store.Options{Logger: log.logger(), Queue: mode})
-	l := aLimitOf(t, st, 1e6, &limit.Options{Fail: limit.FailOpen})
+	l := aLimitOf(t, st, 1e6, &limit.Options{Fail: store.FailOpen})
 	took(t, l)
 	time.Sleep(time.Minute)
 	take := func() (limit.Decision, error) {

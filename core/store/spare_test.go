@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -44,12 +45,12 @@ type shop struct {
 	rdb   *fading
 	store *store.Store
 	limit *limit.Limiter
-	slots *limit.Concurrency
+	slots *inflight.Limiter
 	lock  *lock.Locker
 	guard *idempotency.Guard
 	stock *stock.Stock
 
-	slot   *limit.Slot
+	slot   *inflight.Slot
 	held   *lock.Lock
 	claims [3]*idempotency.Claim
 	units  [3]*stock.Reservation
@@ -65,8 +66,8 @@ func newShop(t *testing.T) *shop {
 	st := of(t, s.rdb)
 	s.store = st
 	var errs [16]error
-	s.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
-	s.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed, Lease: time.Hour})
+	s.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed})
+	s.slots, errs[1] = inflight.New(st, "n", 10, &inflight.Options{Fail: store.FailClosed, Lease: time.Hour})
 	s.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: time.Hour})
 	s.guard, errs[3] = idempotency.New(st, "n", idempotency.Retry{}, &idempotency.Options{Lease: time.Hour})
 	s.stock, errs[4] = stock.New(st, "n", &stock.Options{Lease: time.Hour})

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
@@ -81,8 +82,8 @@ var constructors = map[string]func(script.Client) error{
 		_, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Second}}, nil)
 		return err
 	},
-	"limit.NewConcurrency": func(rdb script.Client) error { _, err := limit.NewConcurrency(rdb, "n", 1, nil); return err },
-	"lock.New":             func(rdb script.Client) error { _, err := lock.New(rdb, "n", nil); return err },
+	"inflight.New": func(rdb script.Client) error { _, err := inflight.New(rdb, "n", 1, nil); return err },
+	"lock.New":     func(rdb script.Client) error { _, err := lock.New(rdb, "n", nil); return err },
 	"idempotency.New": func(rdb script.Client) error {
 		_, err := idempotency.New(rdb, "n", idempotency.Retry{}, nil)
 		return err
@@ -118,7 +119,7 @@ func TestAStoreHidesNoRing(t *testing.T) {
 			t.Errorf("%s of a store of a Ring: got %v, want that it is a Ring", name, err)
 		}
 	}
-	for _, name := range []string{"limit.New", "limit.NewConcurrency"} {
+	for _, name := range []string{"limit.New", "inflight.New"} {
 		if err := constructors[name](st); err != nil {
 			t.Errorf("%s of a store of a Ring: got %v, want no error", name, err)
 		}
@@ -158,7 +159,7 @@ func TestOptionsReachEveryPrimitive(t *testing.T) {
 	before := m.Keys()
 	for name, ask := range map[string]func(ctx context.Context) error{
 		"limit": func(ctx context.Context) error {
-			l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Minute}}, &limit.Options{Fail: limit.FailClosed})
+			l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Minute}}, &limit.Options{Fail: store.FailClosed})
 			if err != nil {
 				return err
 			}
@@ -166,7 +167,7 @@ func TestOptionsReachEveryPrimitive(t *testing.T) {
 			return err
 		},
 		"inflight": func(ctx context.Context) error {
-			c, err := limit.NewConcurrency(st, "n", 1, &limit.ConcurrencyOptions{Fail: limit.FailClosed})
+			c, err := inflight.New(st, "n", 1, &inflight.Options{Fail: store.FailClosed})
 			if err != nil {
 				return err
 			}

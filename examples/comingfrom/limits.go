@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/contrib/redis_rate"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -30,7 +31,7 @@ func RedisRate(ctx context.Context, rdb *redis.Client) (bool, error) {
 func RedisRateWithoutRedis(rdb *redis.Client) (*redis_rate.Limiter, error) {
 	return redis_rate.New(rdb, &limit.Options{
 		Budget: 50 * time.Millisecond,
-		Fail:   limit.FailLocal,
+		Fail:   store.FailLocal,
 	})
 }
 

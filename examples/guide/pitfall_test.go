@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -74,7 +75,7 @@ func (p pitfall[T]) compare(t *testing.T, got, want T) {
 // limiter makes a neap limiter whose keys begin with the scene's key.
 func (s scene) limiter(policies ...limit.Policy) *limit.Limiter {
 	s.Helper()
-	limiter, err := limit.New(storetest.At(s, s.rdb, s.key), "guide", policies, &limit.Options{Budget: patience, Fail: limit.FailClosed})
+	limiter, err := limit.New(storetest.At(s, s.rdb, s.key), "guide", policies, &limit.Options{Budget: patience, Fail: store.FailClosed})
 	s.must(err)
 	return limiter
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
+	"github.com/neap-go/neap/core/store"
 )
 
 var usualCount = redis.NewScript(countLua)
@@ -42,7 +43,7 @@ func ExportByCounter(ctx context.Context, rdb redis.Cmdable, key string, work fu
 }
 
 // Export does the work if fewer than two exports of the tenant are running.
-func Export(ctx context.Context, exports *limit.Concurrency, tenant string, work func()) error {
+func Export(ctx context.Context, exports *inflight.Limiter, tenant string, work func()) error {
 	slot, err := exports.Try(ctx, tenant)
 	if err != nil {
 		return err
@@ -56,4 +57,4 @@ func Export(ctx context.Context, exports *limit.Concurrency, tenant string, work
 
 // twoExports are the options of a limit that gives back the slot of a dead process
 // after half a minute.
-var twoExports = limit.ConcurrencyOptions{Fail: limit.FailClosed, Lease: 30 * time.Second}
+var twoExports = inflight.Options{Fail: store.FailClosed, Lease: 30 * time.Second}

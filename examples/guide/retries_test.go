@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -131,11 +131,11 @@ func (s scene) mustNotRun() {
 }
 
 // exports makes a limit of two exports at a time.
-func (s scene) exports(rdb redis.UniversalClient) *limit.Concurrency {
+func (s scene) exports(rdb redis.UniversalClient) *inflight.Limiter {
 	s.Helper()
 	opts := twoExports
 	opts.Budget = patience
-	exports, err := limit.NewConcurrency(storetest.At(s, rdb, s.key), "exports", 2, &opts)
+	exports, err := inflight.New(storetest.At(s, rdb, s.key), "exports", 2, &opts)
 	s.must(err)
 	return exports
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -80,7 +81,7 @@ func TestARedisThatHangs(t *testing.T) {
 		neap: func(s scene) bool {
 			return hanging(s, func(ctx context.Context, rdb *redis.Client) error {
 				limiter, err := limit.New(rdb, "guide", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Minute}},
-					&limit.Options{Fail: limit.FailClosed})
+					&limit.Options{Fail: store.FailClosed})
 				s.must(err)
 				_, err = limiter.Take(ctx, "alice")
 				return err

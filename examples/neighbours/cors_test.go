@@ -25,7 +25,7 @@ func TestCORS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := limit.New(st, "cors", []limit.Policy{limit.FixedWindow{Limit: 3, Window: time.Hour}}, &limit.Options{Budget: 10 * time.Second, Fail: limit.FailClosed})
+	limiter, err := limit.New(st, "cors", []limit.Policy{limit.FixedWindow{Limit: 3, Window: time.Hour}}, &limit.Options{Budget: 10 * time.Second, Fail: store.FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

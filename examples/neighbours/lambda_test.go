@@ -18,7 +18,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/gatefake"
@@ -184,7 +184,7 @@ func TestLambdaFreezes(t *testing.T) {
 			t.Parallel()
 			rdb := &away{Client: gatefake.Redis(t)}
 			st := lambdaStore(t, rdb)
-			exports, err := limit.NewConcurrency(st, "exports", 1, &limit.ConcurrencyOptions{Budget: 100 * time.Millisecond})
+			exports, err := inflight.New(st, "exports", 1, &inflight.Options{Budget: 100 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -32,7 +33,7 @@ const (
 
 type service struct {
 	limiter *limit.Limiter
-	running *limit.Concurrency
+	running *inflight.Limiter
 	locker  *lock.Locker
 	guard   *idempotency.Guard
 	sale    *stock.Stock
@@ -49,7 +50,7 @@ func newService(ctx context.Context, rdb script.Client) (*service, error) {
 	s.locker, errs[1] = lock.New(rdb, "reports", &lock.Options{Lease: lease})
 	s.guard, errs[2] = idempotency.New(rdb, "payments", idempotency.Reject{}, nil)
 	s.sale, errs[3] = stock.New(rdb, "sale", nil)
-	s.running, errs[4] = limit.NewConcurrency(rdb, "running", 2, nil)
+	s.running, errs[4] = inflight.New(rdb, "running", 2, nil)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}

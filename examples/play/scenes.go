@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/core/store"
@@ -28,7 +28,7 @@ type scenes struct {
 	locker *lock.Locker
 	guard  *idempotency.Guard
 	shop   *stock.Stock
-	booths *limit.Concurrency
+	booths *inflight.Limiter
 
 	mu      sync.Mutex
 	seen    seen
@@ -61,7 +61,7 @@ func newScenes(st *store.Store) (*scenes, error) {
 	s.locker, errs[0] = lock.New(st, "printer", &lock.Options{Wait: time.Minute})
 	s.guard, errs[1] = idempotency.New(st, "payments", idempotency.Retry{}, nil)
 	s.shop, errs[2] = stock.New(st, "shop", nil)
-	s.booths, errs[3] = limit.NewConcurrency(st, "checkout", 20, nil)
+	s.booths, errs[3] = inflight.New(st, "checkout", 20, nil)
 	return s, errors.Join(errs[:]...)
 }
 

@@ -18,12 +18,12 @@ const (
 // algorithms and modes are the limiters that decide each request, in the order of the page.
 var (
 	algorithms = []string{"bucket", "fixed", "sliding", "log"}
-	modes      = []mode{{"local", limit.FailLocal}, {"open", limit.FailOpen}, {"closed", limit.FailClosed}}
+	modes      = []mode{{"local", store.FailLocal}, {"open", store.FailOpen}, {"closed", store.FailClosed}}
 )
 
 type mode struct {
 	name string
-	fail limit.FailMode
+	fail store.FailMode
 }
 
 // request is one that all limiters have decided. Got is granted, denied or failed, by limiter.
@@ -55,7 +55,7 @@ func newTraffic(st *store.Store) (*traffic, error) {
 	t := &traffic{began: time.Now()}
 	first := rules{Limit: 10, Window: 5, Rate: 3}
 	for i, policy := range first.policies() {
-		as := mode{fail: limit.FailLocal}
+		as := mode{fail: store.FailLocal}
 		if i < len(algorithms) {
 			as.name = algorithms[i]
 		} else {

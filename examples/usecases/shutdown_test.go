@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -24,7 +25,7 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	const quota = 100_000
 	st, prepaid, other := daily(t, quota)
-	slots, err := limit.NewConcurrency(st, "api", 1000, nil)
+	slots, err := inflight.New(st, "api", 1000, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

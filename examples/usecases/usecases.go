@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -210,7 +211,7 @@ func Listed(limiter *limit.Limiter, blocked, allowed *gate.List) gate.Gate {
 
 // InFlight lets at most two exports of a tenant run at once.
 func InFlight(rdb script.Client) (gate.Gate, error) {
-	exports, err := limit.NewConcurrency(rdb, "exports", 2, nil)
+	exports, err := inflight.New(rdb, "exports", 2, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +280,7 @@ func Trial(rdb script.Client) (*limit.Limiter, error) {
 // Redis at start.
 func WhenRedisIsDown(ctx context.Context, rdb script.Client, policies []limit.Policy) (*limit.Limiter, error) {
 	limiter, err := limit.New(rdb, "api", policies, &limit.Options{
-		Fail: limit.FailOpen, // FailClosed answers 503; the default, FailLocal, limits in this process
+		Fail: store.FailOpen, // FailClosed answers 503; the default, FailLocal, limits in this process
 		Observer: func(ctx context.Context, e store.Event) {
 			if e.Class != nil && e.Outcome != store.Canceled {
 				slog.WarnContext(ctx, "Redis did not decide",

@@ -38,8 +38,9 @@ var layers = [][]string{
 	{"core/internal", "internal/redistest"},
 	{"core/store"},
 	{"core/internal/ask"},
+	{"core/internal/decisions"},
 	{"core/script/scripttest", "neaptest"}, // for users' tests: what starts servers, and what does without
-	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
+	{"core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate", "contrib/redis_rate"}, // the second is a limiter in another library's words
 	{"internal/iptable", "internal/gatefake"},
 	{"internal/gatehttp", "core/gate/gatetest", "core/callback"},
@@ -57,6 +58,7 @@ var forbidden = map[string][]string{
 	"core/internal":      {"net/http", "testing"},
 	"core/store":         {"net/http", "testing"},
 	"core/limit":         {"net/http", "testing"},
+	"core/inflight":      {"net/http", "testing"},
 	"core/lock":          {"net/http", "testing"},
 	"core/idempotency":   {"net/http", "testing"},
 	"core/stock":         {"net/http", "testing"},
@@ -80,7 +82,7 @@ var permitted = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	rootPackage, "lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/reply", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/background", "core/internal/wire", "core/internal/call", "core/internal/inside", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
+	rootPackage, "lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/reply", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/background", "core/internal/wire", "core/internal/call", "core/internal/inside", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest", "console", "contrib/redis_rate",
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
@@ -32,8 +33,8 @@ type prepare func(t *testing.T, here, there *side, key string) call
 type side struct {
 	limiter, open, local *limit.Limiter
 	banning              *limit.Limiter
-	slots, openSlots     *limit.Concurrency
-	localSlots           *limit.Concurrency
+	slots, openSlots     *inflight.Limiter
+	localSlots           *inflight.Limiter
 	locker               *lock.Locker
 	guard                *idempotency.Guard
 	shop                 *stock.Stock
@@ -49,20 +50,20 @@ func newSide(t *testing.T, st *store.Store) *side {
 	}
 	s := new(side)
 	var err error
-	limiter := func(fail limit.FailMode) (l *limit.Limiter) {
+	limiter := func(fail store.FailMode) (l *limit.Limiter) {
 		l, err = limit.New(st, "l", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, &limit.Options{Fail: fail})
 		must(err)
 		return l
 	}
-	slots := func(fail limit.FailMode) (c *limit.Concurrency) {
-		c, err = limit.NewConcurrency(st, "c", 1, &limit.ConcurrencyOptions{Fail: fail, Lease: lease})
+	slots := func(fail store.FailMode) (c *inflight.Limiter) {
+		c, err = inflight.New(st, "c", 1, &inflight.Options{Fail: fail, Lease: lease})
 		must(err)
 		return c
 	}
-	s.limiter, s.open, s.local = limiter(limit.FailClosed), limiter(limit.FailOpen), limiter(limit.FailLocal)
-	s.banning, err = limit.New(st, "b", []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 1000, Window: time.Hour}, limit.Ban{After: 10, Within: time.Minute, For: time.Minute})}, &limit.Options{Fail: limit.FailClosed})
+	s.limiter, s.open, s.local = limiter(store.FailClosed), limiter(store.FailOpen), limiter(store.FailLocal)
+	s.banning, err = limit.New(st, "b", []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 1000, Window: time.Hour}, limit.Ban{After: 10, Within: time.Minute, For: time.Minute})}, &limit.Options{Fail: store.FailClosed})
 	must(err)
-	s.slots, s.openSlots, s.localSlots = slots(limit.FailClosed), slots(limit.FailOpen), slots(limit.FailLocal)
+	s.slots, s.openSlots, s.localSlots = slots(store.FailClosed), slots(store.FailOpen), slots(store.FailLocal)
 	s.locker, err = lock.New(st, "k", &lock.Options{Lease: lease, NoRenewal: true, RetryDelay: 100 * time.Millisecond})
 	must(err)
 	s.guard, err = idempotency.New(st, "g", idempotency.Retry{}, &idempotency.Options{Lease: lease})
@@ -225,7 +226,7 @@ func remaining(there *side, key string, want int64) func(ctx context.Context) st
 	}
 }
 
-func slot(c *limit.Concurrency, there *side, key string) call {
+func slot(c *inflight.Limiter, there *side, key string) call {
 	return call{func(ctx context.Context) error {
 		s, err := c.Try(ctx, key)
 		if err != nil {

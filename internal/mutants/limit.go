@@ -75,7 +75,7 @@ var limitBugs = []source{
 		{"a reading of before a change is believed", "case asked < rec.since:", "case false:"},
 		{"a ban that was lifted elsewhere holds in an outage", "case left == 0 && rec.told && rec.left(now) > 0:", "case false:"},
 		{"a shorter ban replaces one that began here", "case left > 0 && (rec.told || now+left >= rec.last):", "case left > 0:"},
-		{"a process knows no bans of Redis", "if l.opts.Fail == FailClosed || !slices.ContainsFunc(l.rules, hasBan) {", "if true {"},
+		{"a process knows no bans of Redis", "if l.opts.Fail == store.FailClosed || !slices.ContainsFunc(l.rules, hasBan) {", "if true {"},
 		{"a ban in an outage opens", "if !barred(l.rules, readings) {", "if true {"},
 	}},
 	{"core/limit/bansbyend.go", []bug{
@@ -84,7 +84,7 @@ var limitBugs = []source{
 	}},
 	{"core/limit/limiter.go", []bug{
 		{"a ban does not hold with FailOpen", "case !l.local.banned(l, g):", "default:"},
-		{"a caller's own deadline is a failure of Redis", "case ask.IsCallers(cause) || l.opts.Fail == FailClosed:", "case ask.IsCallers(nil) || l.opts.Fail == FailClosed:"},
+		{"a caller's own deadline is a failure of Redis", "case ask.IsCallers(cause) || l.opts.Fail == store.FailClosed:", "case ask.IsCallers(nil) || l.opts.Fail == store.FailClosed:"},
 		{"a degraded decision is not marked", "d.Degraded, d.Cause = true, cause", "d.Cause = cause"},
 		{"a degraded denial is remembered", "if remembers && err == nil && !d.Allowed && !d.Degraded {", "if remembers && err == nil && !d.Allowed {"},
 		{"a peek is answered from memory", "remembers := l.memory != nil && cost > 0 && !peek", "remembers := l.memory != nil && cost > 0"},

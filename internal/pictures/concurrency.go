@@ -9,7 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/svg"
 )
 
@@ -27,7 +28,7 @@ type served struct {
 type stay struct {
 	from, to time.Duration
 	lane     int // the slots are drawn as lanes; in Redis they have no order
-	slot     *limit.Slot
+	slot     *inflight.Slot
 }
 
 // takes is how long a request runs: most are quick, and each fourth is slow.
@@ -42,8 +43,8 @@ func takes(i int) time.Duration {
 func serve() (*served, error) {
 	var v served
 	err := play(func(rdb *redis.Client) (live, error) {
-		c, err := limit.NewConcurrency(rdb, "picture", slots, &limit.ConcurrencyOptions{
-			Budget: time.Minute, Fail: limit.FailClosed,
+		c, err := inflight.New(rdb, "picture", slots, &inflight.Options{
+			Budget: time.Minute, Fail: store.FailClosed,
 			Lease: 24 * time.Hour, // no lease is renewed: that would be by another clock
 		})
 		return func(ctx context.Context, now time.Duration, arrives bool) error {
@@ -63,7 +64,7 @@ func serve() (*served, error) {
 	return &v, err
 }
 
-func (v *served) arrive(ctx context.Context, c *limit.Concurrency, now time.Duration) error {
+func (v *served) arrive(ctx context.Context, c *inflight.Limiter, now time.Duration) error {
 	slot, err := c.Try(ctx, subject)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 )
 
 const (
@@ -98,7 +99,7 @@ func run(p limit.Policy) (*course, error) {
 	c, ends := &course{}, map[time.Duration]bool{}
 	err := play(func(rdb *redis.Client) (live, error) {
 		limiter, err := limit.New(rdb, "picture", []limit.Policy{p},
-			&limit.Options{Budget: time.Minute, Fail: limit.FailClosed})
+			&limit.Options{Budget: time.Minute, Fail: store.FailClosed})
 		return func(ctx context.Context, now time.Duration, arrives bool) error {
 			if arrives {
 				d, err := limiter.Take(ctx, subject)

@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"encoding"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -145,5 +146,60 @@ func (c *LossyClient) Process(ctx context.Context, cmd redis.Cmder) error {
 			return io.EOF
 		}
 	}
+	return err
+}
+
+// Processor is the least that a client does.
+type Processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// AbsentClient is a client that reports that its server is gone.
+type AbsentClient struct {
+	Processor
+	Gone atomic.Bool
+}
+
+// Process fails without a reply while the server is gone.
+func (a *AbsentClient) Process(ctx context.Context, cmd redis.Cmder) error {
+	if !a.Gone.Load() {
+		return a.Processor.Process(ctx, cmd)
+	}
+	err := errors.New("dial: no secret-key here")
+	cmd.SetErr(err)
+	return err
+}
+
+// HookedClient is a client that calls a function before every command.
+type HookedClient struct {
+	Processor
+	Before atomic.Pointer[func(redis.Cmder)]
+}
+
+// Process calls the function first.
+func (h *HookedClient) Process(ctx context.Context, cmd redis.Cmder) error {
+	if before := h.Before.Load(); before != nil {
+		(*before)(cmd)
+	}
+	return h.Processor.Process(ctx, cmd)
+}
+
+// TimedClient sends each command between two readings of the server's clock, in one
+// transaction. The library's own Redis user may not begin a transaction.
+type TimedClient struct {
+	Admin         *redis.Client
+	Before, After int64 // in microseconds
+}
+
+// Process sends a command.
+func (b *TimedClient) Process(ctx context.Context, cmd redis.Cmder) error {
+	pipe := b.Admin.TxPipeline()
+	before := pipe.Time(ctx)
+	if err := pipe.Process(ctx, cmd); err != nil {
+		return err
+	}
+	after := pipe.Time(ctx)
+	_, err := pipe.Exec(ctx)
+	b.Before, b.After = before.Val().UnixMicro(), after.Val().UnixMicro()
 	return err
 }

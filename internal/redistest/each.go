@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,34 @@ func Each(t *testing.T, run func(t *testing.T, rdb, admin redis.UniversalClient,
 			run(t, rdb, admin, prefix)
 		})
 	}
+}
+
+// EachReal runs a test as parallel subtests on a real server and a real cluster. Each call
+// of connect makes another client.
+func EachReal(t *testing.T, run func(t *testing.T, connect func() redis.UniversalClient, prefix string)) {
+	t.Helper()
+	t.Run("standalone", func(t *testing.T) {
+		t.Parallel()
+		srv := Standalone(t)
+		prefix := srv.Prefix(t)
+		run(t, func() redis.UniversalClient { return srv.Client(t) }, prefix)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		cl := Cluster(t)
+		prefix := cl.Prefix(t)
+		run(t, func() redis.UniversalClient { return cl.Client(t) }, prefix)
+	})
+}
+
+// Time returns what the server's clock shows.
+func Time(tb testing.TB, rdb redis.UniversalClient) time.Time {
+	tb.Helper()
+	now, err := rdb.Time(tb.Context()).Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return now
 }
 
 func connect(t *testing.T, target Target) (rdb, admin redis.UniversalClient, prefix string) {

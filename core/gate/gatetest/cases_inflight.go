@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 )
 
 // atOnce is a limit on requests in flight, in process.
-func atOnce(t testing.TB, n int64) *limit.Concurrency {
+func atOnce(t testing.TB, n int64) *inflight.Limiter {
 	t.Helper()
-	c, err := limit.NewLocalConcurrency("at-once", n, nil)
+	c, err := inflight.NewLocal("at-once", n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func atOnce(t testing.TB, n int64) *limit.Concurrency {
 }
 
 // freed waits until no request is in flight.
-func freed(t testing.TB, c *limit.Concurrency) {
+func freed(t testing.TB, c *inflight.Limiter) {
 	t.Helper()
 	await(t, "every slot to be free", func() bool { return c.Stats().InFlight == 0 })
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -63,8 +64,8 @@ var (
 		"limit.Limiter": func(st *store.Store) (warmer, error) {
 			return limit.New(st, "n", slices.Collect(maps.Values(kinds)), nil)
 		},
-		"limit.Concurrency": func(st *store.Store) (warmer, error) { return limit.NewConcurrency(st, "n", 10, nil) },
-		"lock.Locker":       func(st *store.Store) (warmer, error) { return lock.New(st, "n", nil) },
+		"inflight.Limiter": func(st *store.Store) (warmer, error) { return inflight.New(st, "n", 10, nil) },
+		"lock.Locker":      func(st *store.Store) (warmer, error) { return lock.New(st, "n", nil) },
 		"idempotency.Guard": func(st *store.Store) (warmer, error) {
 			return idempotency.New(st, "n", idempotency.Retry{}, nil)
 		},

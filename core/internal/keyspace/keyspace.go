@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // DefaultPrefix begins every key if no other prefix is given.
@@ -174,3 +175,15 @@ var safe = func() (set [256]bool) {
 	}
 	return set
 }()
+
+// Span writes a duration with safe characters and no zero units: 1h, 1.5us.
+func Span(d time.Duration) string {
+	s := strings.ReplaceAll(d.String(), "µ", "u")
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

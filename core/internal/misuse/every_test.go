@@ -20,6 +20,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -35,13 +36,13 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 var (
 	made = []reflect.Type{
 		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
-		reflect.TypeFor[limit.Concurrency](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](),
+		reflect.TypeFor[inflight.Limiter](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](),
 		reflect.TypeFor[idempotency.Guard](), reflect.TypeFor[idempotency.Claim](),
 		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](), reflect.TypeFor[callback.Endpoint](),
 	}
 	plain = []reflect.Type{
-		reflect.TypeFor[script.Error](), reflect.TypeFor[limit.Slot](), reflect.TypeFor[limit.Decision](), reflect.TypeFor[limit.Joint](),
-		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.DroppedError](), reflect.TypeFor[limit.FailMode](),
+		reflect.TypeFor[script.Error](), reflect.TypeFor[inflight.Slot](), reflect.TypeFor[limit.Decision](), reflect.TypeFor[limit.Joint](),
+		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.DroppedError](), reflect.TypeFor[store.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.CalendarWindow](), reflect.TypeFor[limit.SlidingWindow](),
 		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](), reflect.TypeFor[gate.List](),
 		reflect.TypeFor[callback.EventError](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
@@ -56,7 +57,7 @@ func TestNoTypeIsForgotten(t *testing.T) {
 		known = append(known, of.String())
 	}
 	found := 0
-	for _, dir := range []string{"script", "store", "limit", "lock", "idempotency", "stock", "gate", "callback"} {
+	for _, dir := range []string{"script", "store", "limit", "inflight", "lock", "idempotency", "stock", "gate", "callback"} {
 		files, err := parser.ParseDir(token.NewFileSet(), "../../"+dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // no build tags are used
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +201,7 @@ func TestNilAndZeroReceiversAreNamed(t *testing.T) {
 			}
 		}
 	}
-	var none *limit.Slot
+	var none *inflight.Slot
 	if err := none.Release(t.Context()); err != nil {
 		t.Errorf("Release of a nil Slot, which its doc comment allows: got %v, want no error", err)
 	}
@@ -225,9 +226,9 @@ func usable(t *testing.T, rdb redis.UniversalClient) map[string]func() any {
 	must(err)
 	local, err := limit.NewLocal("misuse", policies, nil)
 	must(err)
-	slots, err := limit.NewConcurrency(rdb, "misuse", 1000, &limit.ConcurrencyOptions{Budget: budget})
+	slots, err := inflight.New(rdb, "misuse", 1000, &inflight.Options{Budget: budget})
 	must(err)
-	localSlots, err := limit.NewLocalConcurrency("misuse", 1000, nil)
+	localSlots, err := inflight.NewLocal("misuse", 1000, nil)
 	must(err)
 	locker, err := lock.New(rdb, "misuse", &lock.Options{Budget: budget})
 	must(err)
@@ -314,7 +315,7 @@ func TestAZeroClientIsRefused(t *testing.T) {
 				_, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
 				return err
 			}(),
-			"concurrency": func() error { _, err := limit.NewConcurrency(rdb, "n", 1, nil); return err }(),
+			"concurrency": func() error { _, err := inflight.New(rdb, "n", 1, nil); return err }(),
 			"lock":        func() error { _, err := lock.New(rdb, "n", nil); return err }(),
 			"idempotency": func() error {
 				_, err := idempotency.New(rdb, "n", idempotency.Retry{}, nil)

@@ -41,3 +41,11 @@ func Numbers(reply any) (all []int64, ok bool) {
 	}
 	return all, ok
 }
+
+// Signed reads a script's first number, which is -1 - n if the request was denied.
+func Signed(n int64) (value int64, denied bool) {
+	if n < 0 {
+		return -1 - n, true
+	}
+	return n, false
+}

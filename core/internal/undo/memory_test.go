@@ -11,9 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -34,7 +35,7 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 	const many, goroutines, most, budget = 3000, 10, 1500, 10 * time.Second
 	locker, err1 := lock.New(lost{}, "memory", &lock.Options{Budget: budget})
 	guard, err2 := idempotency.New(lost{}, "memory", idempotency.Retry{}, &idempotency.Options{Budget: budget})
-	slots, err3 := limit.NewConcurrency(lost{}, "memory", 1, &limit.ConcurrencyOptions{Budget: budget, Fail: limit.FailClosed})
+	slots, err3 := inflight.New(lost{}, "memory", 1, &inflight.Options{Budget: budget, Fail: store.FailClosed})
 	shop, err4 := stock.New(lost{}, "memory", &stock.Options{Budget: budget})
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {

@@ -54,8 +54,8 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 		{"/ban", strict}, // without a ban
 		{"/queue", nil},
 		{"/queue", queue}, // without waiting
-		{"/inflight", hourly(inflight - 1)},
-		{"/inflight", hourly(inflight)},
+		{"/inflight", hourly(running - 1)},
+		{"/inflight", hourly(running)},
 		{"/exclusive", hourly(1)},
 		{"/orders", nil},
 		{"/orders", hourly(1)}, // no replay

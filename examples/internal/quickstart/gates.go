@@ -9,6 +9,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -62,7 +63,7 @@ func (w *wiring) observe(_ context.Context, e store.Event) {
 }
 
 func (w *wiring) concurrency(name string, key gate.Key, most int64) gate.Gate {
-	c, err := limit.NewConcurrency(w.redis, name, most, &limit.ConcurrencyOptions{Budget: w.budget})
+	c, err := inflight.New(w.redis, name, most, &inflight.Options{Budget: w.budget})
 	if w.failed(err) {
 		return nil
 	}

@@ -90,7 +90,7 @@ func TestInFlightIsForAllClientsTogether(t *testing.T) {
 	var ask func(address, target string) int
 	var statuses []int
 	ask = served(t, "/inflight", nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if n := len(statuses); n < inflight {
+		if n := len(statuses); n < running {
 			statuses = append(statuses, 0)
 			statuses[n] = ask(fmt.Sprintf("192.0.2.%d", n), "/inflight?ms=0")
 		}

@@ -29,7 +29,7 @@ func (v *visit) shadow(ctx context.Context) {
 }
 
 func (v *visit) inflight(ctx context.Context) {
-	v.holding(ctx, get("/inflight"), 500*time.Millisecond, inflight, 429, "at once")
+	v.holding(ctx, get("/inflight"), 500*time.Millisecond, running, 429, "at once")
 	v.check(ctx, row{"/inflight?ms=0", ", then", nil, []int{200}})
 }
 

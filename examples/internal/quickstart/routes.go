@@ -47,8 +47,8 @@ var shanghai = func() *time.Location {
 	return in
 }()
 
-// inflight is how many requests may be in flight at once.
-const inflight = 2
+// running is how many requests may be in flight at once.
+const running = 2
 
 const (
 	apiKeyHeader = "X-Api-Key"
@@ -124,8 +124,8 @@ func routes(w *wiring) []Route {
 		},
 		{
 			Path: "/inflight", query: "?ms=N", Work: takeTime,
-			Gate: w.concurrency("inflight", asking(gate.Everyone, "ms", ms), inflight),
-			says: fmt.Sprintf("at most %d in flight, all clients together", inflight),
+			Gate: w.concurrency("inflight", asking(gate.Everyone, "ms", ms), running),
+			says: fmt.Sprintf("at most %d in flight, all clients together", running),
 		},
 		{
 			method: "POST", Path: "/exclusive", query: "?ms=N", Work: takeTurn,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
@@ -67,7 +67,7 @@ func streamDropped(t *testing.T, d Driver) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := &leaving{t: t}
-			slots, err := limit.NewLocalConcurrency("dropped", 1, nil)
+			slots, err := inflight.NewLocal("dropped", 1, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
@@ -38,7 +39,7 @@ type player struct {
 	counts map[labels.Labels]int
 
 	window, local, closed, open *limit.Limiter
-	inflight                    *limit.Concurrency
+	inflight                    *inflight.Limiter
 	locker                      *lock.Locker
 	guard                       *idempotency.Guard
 	stock                       *stock.Stock
@@ -66,9 +67,9 @@ func (a *player) make() {
 	const ample = time.Second // calls that wait behind those of others must not fail on a busy machine
 	a.window, errs[0] = limit.New(a.st, "seen", []limit.Policy{two, limit.Shadow(limit.FixedWindow{Name: "s", Limit: 1, Window: time.Hour})}, &limit.Options{Budget: ample})
 	a.local, errs[1] = limit.New(a.st, "local", []limit.Policy{two}, nil)
-	a.closed, errs[2] = limit.New(a.st, "closed", []limit.Policy{two}, &limit.Options{Fail: limit.FailClosed})
-	a.open, errs[3] = limit.New(a.st, "open", []limit.Policy{two}, &limit.Options{Fail: limit.FailOpen})
-	a.inflight, errs[4] = limit.NewConcurrency(a.st, "slots", 1, &limit.ConcurrencyOptions{Budget: ample})
+	a.closed, errs[2] = limit.New(a.st, "closed", []limit.Policy{two}, &limit.Options{Fail: store.FailClosed})
+	a.open, errs[3] = limit.New(a.st, "open", []limit.Policy{two}, &limit.Options{Fail: store.FailOpen})
+	a.inflight, errs[4] = inflight.New(a.st, "slots", 1, &inflight.Options{Budget: ample})
 	a.locker, errs[5] = lock.New(a.st, "locks", nil)
 	a.guard, errs[6] = idempotency.New(a.st, "claims", idempotency.Reject{}, nil)
 	a.stock, errs[7] = stock.New(a.st, "units", nil)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/upgrade/wire"
 )
 
@@ -63,7 +65,7 @@ var limitOps = map[string]op{
 		return nil
 	},
 	"slots.release": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
-		slot, err := got[*limit.Slot](w, c)
+		slot, err := got[*inflight.Slot](w, c)
 		if err == nil {
 			err = slot.Release(ctx)
 			w.forget(c)
@@ -90,7 +92,7 @@ func (w *worker) limiter(c *wire.Call) (*limit.Limiter, error) {
 			policies = append(policies, made)
 		}
 		return limit.New(w.store(&c.Conf), c.Conf.Name, policies,
-			&limit.Options{Fail: limit.FailClosed, Prepaid: limit.Prepaid{Most: c.Conf.Prepaid}})
+			&limit.Options{Fail: store.FailClosed, Prepaid: limit.Prepaid{Most: c.Conf.Prepaid}})
 	})
 }
 
@@ -191,9 +193,9 @@ func settle(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error 
 	return err
 }
 
-func (w *worker) slots(c *wire.Call) (*limit.Concurrency, error) {
-	return one(w, "slots", &c.Conf, func() (*limit.Concurrency, error) {
-		return limit.NewConcurrency(w.store(&c.Conf), c.Conf.Name, c.Conf.Slots,
-			&limit.ConcurrencyOptions{Lease: span(c.Conf.Lease), Fail: limit.FailClosed})
+func (w *worker) slots(c *wire.Call) (*inflight.Limiter, error) {
+	return one(w, "slots", &c.Conf, func() (*inflight.Limiter, error) {
+		return inflight.New(w.store(&c.Conf), c.Conf.Name, c.Conf.Slots,
+			&inflight.Options{Lease: span(c.Conf.Lease), Fail: store.FailClosed})
 	})
 }

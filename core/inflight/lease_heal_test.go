@@ -1,4 +1,4 @@
-package limit
+package inflight
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -29,8 +30,8 @@ const (
 
 func holder(where string) {
 	addr, prefix, _ := strings.Cut(where, " ")
-	c, err := NewConcurrency(storetest.Child(addr, prefix), "c", holderSlots, &ConcurrencyOptions{
-		Budget: 5 * time.Second, Lease: holderLease, Fail: FailClosed,
+	c, err := New(storetest.Child(addr, prefix), "c", holderSlots, &Options{
+		Budget: 5 * time.Second, Lease: holderLease, Fail: store.FailClosed,
 	})
 	if err != nil {
 		panic(err)
@@ -63,18 +64,18 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 	}
 	c := strict(t, rdb, prefix, holderSlots, holderLease)
 	key := c.space.Key("s", c.tail)
-	began := serverTime(t, rdb)
+	began := redistest.Time(t, rdb)
 	redistest.Await(t, 20*time.Second, "leases to be renewed beyond two of them", func() bool {
 		if n := counted(t, c); n != holderSlots {
 			t.Fatalf("got %d in flight while the holder renews them, want %d", n, holderSlots)
 		}
-		return serverTime(t, rdb).Sub(began) > 2*holderLease
+		return redistest.Time(t, rdb).Sub(began) > 2*holderLease
 	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	killed := serverTime(t, rdb)
+	killed := redistest.Time(t, rdb)
 	var first, last int64
 	for _, ends := range stored(t, rdb, key) {
 		last = max(last, ends)
@@ -87,7 +88,7 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 	}
 	redistest.Await(t, 20*time.Second, "a slot", func() bool {
 		s := acquire(t, c, "s")
-		now := serverTime(t, rdb).UnixMicro()
+		now := redistest.Time(t, rdb).UnixMicro()
 		if s.Allowed && now < first {
 			t.Fatalf("got a slot %d µs before its lease ends, want none before", first-now)
 		}
@@ -96,8 +97,8 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 		}
 		return s.Allowed
 	})
-	t.Logf("a slot was free %v after the kill", serverTime(t, rdb).Sub(killed))
-	redistest.Await(t, 20*time.Second, "the last lease to end", func() bool { return serverTime(t, rdb).UnixMicro() >= last })
+	t.Logf("a slot was free %v after the kill", redistest.Time(t, rdb).Sub(killed))
+	redistest.Await(t, 20*time.Second, "the last lease to end", func() bool { return redistest.Time(t, rdb).UnixMicro() >= last })
 	for range holderSlots - 1 {
 		holds(t, c, "s")
 	}

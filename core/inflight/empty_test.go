@@ -1,4 +1,4 @@
-package limit
+package inflight
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -46,7 +47,7 @@ func TestWhenRedisRestartsEmpty(t *testing.T) {
 }
 
 // inFlight waits for an answer, because the client may have to connect again.
-func inFlight(t *testing.T, c *Concurrency) (n int64) {
+func inFlight(t *testing.T, c *Limiter) (n int64) {
 	t.Helper()
 	redistest.Await(t, 10*time.Second, "an answer", func() bool {
 		var err error
@@ -109,15 +110,15 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
-	rdb := &absent{Client: client}
-	rdb.gone.Store(true)
-	c := must(NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: 5 * time.Second, Lease: time.Hour}))(t)
+	rdb := &redistest.AbsentClient{Processor: client}
+	rdb.Gone.Store(true)
+	c := must(New(rdb, "c", 2, &Options{Budget: 5 * time.Second, Lease: time.Hour}))(t)
 	for range 2 {
 		if !holds(t, c, "s").Degraded {
 			t.Fatal("a try while Redis is away: got a slot that is not degraded, want it degraded")
 		}
 	}
-	rdb.gone.Store(false)
+	rdb.Gone.Store(false)
 	if s := acquire(t, c, "s"); s.Allowed || s.Degraded {
 		t.Errorf("a third slot of 2 after Redis is back: got %+v, want a denial by Redis", told(s))
 	}
@@ -158,7 +159,7 @@ func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
 	for _, others := range []int64{0, 2} {
-		rdb := &hooked{Client: client}
+		rdb := &redistest.HookedClient{Processor: client}
 		c := strict(t, rdb, fmt.Sprint("p", others), 5, time.Hour)
 		gives(t, holds(t, c, "s")) // has the scripts loaded
 		for range others {
@@ -173,7 +174,7 @@ func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 				once.Do(func() { gives(t, held) })
 			}
 		}
-		rdb.before.Store(&overtake)
+		rdb.Before.Store(&overtake)
 		if s := holds(t, c, "s"); s.Remaining != 4-others || calls.Load() != 2 {
 			t.Errorf("after a witness was released: got %d remaining, want %d; an acquire and a release made %d calls, want 2",
 				s.Remaining, 4-others, calls.Load())
@@ -186,7 +187,7 @@ func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 // The process never admits more than the limit.
 func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 	t.Parallel()
-	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+	redistest.EachReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 		const limit = 5
 		rdb := connect()
 		c := strict(t, rdb, prefix, limit, time.Minute)
@@ -260,7 +261,7 @@ func TestRestoreThatIsNotAnswered(t *testing.T) {
 	first := holds(t, c, "s")
 	must(redistest.Standalone(t).Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Result())(t)
 	hook := &losing{Client: rdb, proxy: proxy}
-	c.lease.asker = newAsker(storetest.At(t, hook, prefix), 5*time.Second)
+	c.lease.Decider = ask.NewDecider(storetest.At(t, hook, prefix), 5*time.Second)
 	if s, err := c.Try(t.Context(), "s"); err == nil || s != nil {
 		t.Fatalf("a try whose reply was lost: got %+v, %v, want no slot and an error", s, err)
 	}

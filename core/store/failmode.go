@@ -1,8 +1,8 @@
-package limit
+package store
 
 import "fmt"
 
-// FailMode is how a limiter decides while Redis cannot: because it is slow, gone or full,
+// FailMode is how a limit decides while Redis cannot: because it is slow, gone or full,
 // or refuses the client. A decision of FailLocal or FailOpen is marked Degraded and has
 // its Cause. The end of the caller's own context is no such reason: the call then returns
 // its error.
@@ -11,27 +11,18 @@ type FailMode uint8
 const (
 	// FailLocal decides by the same policies in this process, beginning with nothing
 	// taken: N instances together then admit up to N times the limit. With
-	// Options.Instances they begin with what Redis last reported, and divide what is
-	// left. If a Limiter has no Instances, its first such decision is logged to
+	// limit.Options.Instances they begin with what Redis last reported, and divide what is
+	// left. If a limit.Limiter has no Instances, its first such decision is logged to
 	// slog.Default, once in a process, with the remedy. Bans that this process knows of
-	// hold ([WithBan]).
+	// hold (limit.WithBan).
 	FailLocal FailMode = iota
 	// FailOpen admits every request, except those of a subject that this process knows to
-	// be banned ([WithBan]). The figures of an admission are unknown, and zero.
+	// be banned (limit.WithBan). The figures of an admission are unknown, and zero.
 	FailOpen
 	// FailClosed admits no request: the call returns the error. HTTP clients get a 503,
 	// because the fault is not theirs.
 	FailClosed
-
-	failModes
 )
-
-func (m FailMode) check() error {
-	if m < failModes {
-		return nil
-	}
-	return fmt.Errorf("Fail is %d: use FailLocal, FailOpen or FailClosed", uint8(m))
-}
 
 // String returns the mode's name.
 func (m FailMode) String() string {

@@ -1,28 +1,32 @@
-package limit
+package inflight
 
 import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/store"
 )
 
 const (
-	// DefaultLease is how long a slot outlives its process if ConcurrencyOptions.Lease is
-	// 0.
+	// DefaultBudget is the most time that a Try takes if neither Options.Budget nor the
+	// store's Budget is set.
+	DefaultBudget = 50 * time.Millisecond
+	// DefaultLease is how long a slot outlives its process if Options.Lease is 0.
 	DefaultLease = 30 * time.Second
 
 	minLease = 10 * time.Millisecond
 	maxLease = 24 * time.Hour
 )
 
-// ConcurrencyOptions are the options of a [Concurrency]. The zero value is ready to use.
-// The constructors copy it. A local Concurrency ignores Budget, Lease and Fail.
-type ConcurrencyOptions struct {
-	// Budget is the most time that a Try takes, as in [Options]. If Redis has lost slots,
-	// each further call of a Try has a Budget of its own.
+// Options are the options of a [Limiter]. The zero value is ready to use. The constructors
+// copy it. A local Limiter ignores Budget, Lease and Fail.
+type Options struct {
+	// Budget is the most time that a Try takes, as store.Options describes it: a
+	// millisecond to an hour. 0 means the store's Budget, or else DefaultBudget. If Redis
+	// has lost slots, each further call of a Try has a Budget of its own.
 	Budget time.Duration
 	// Lease is how long a slot outlives the process that holds it: 10 ms to 24 h; 0 means
 	// DefaultLease. A fraction of a millisecond is dropped. A lease is renewed three
@@ -30,23 +34,23 @@ type ConcurrencyOptions struct {
 	// leases are counted apart, so if you change the Lease, the count begins again at
 	// zero.
 	Lease time.Duration
-	// Fail says how to decide when Redis cannot. The zero value is FailLocal, which
+	// Fail says how to decide when Redis cannot. The zero value is [store.FailLocal], which
 	// counts the slots that this process holds, including those that Redis granted. When
 	// Redis answers again, it soon counts the requests that are still in flight. Each
-	// process admits up to the whole limit: the Instances of a Limiter's Options do not
-	// divide a limit on requests in flight.
-	Fail FailMode
+	// process admits up to the whole limit: limit.Options.Instances does not divide a
+	// limit on requests in flight.
+	Fail store.FailMode
 	// Observer, if set, is told of every Try, in addition to the observers of the store.
 	Observer store.Observer
 }
 
-func (o *ConcurrencyOptions) withDefaults(in inside.Store) (ConcurrencyOptions, error) {
-	var own ConcurrencyOptions
+func (o *Options) withDefaults(in inside.Store) (Options, error) {
+	var own Options
 	if o != nil {
 		own = *o
 	}
 	var c options.Check
 	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(DefaultBudget))
 	c.Milliseconds("Lease", &own.Lease, minLease, maxLease, DefaultLease)
-	return own, errors.Join(c.Err(), own.Fail.check())
+	return own, errors.Join(c.Err(), ask.CheckFail(own.Fail))
 }

@@ -1,7 +1,8 @@
-package limit
+package inflight
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
@@ -21,19 +22,19 @@ var (
 
 // leases runs the scripts on a sorted set of leases.
 type leases struct {
-	*asker
+	*ask.Decider
 
 	wheel                 *lease.Wheel
 	limit, lease, longest any
 }
 
-func newLeases(at *asker, limit int64, length time.Duration) *leases {
+func newLeases(at *ask.Decider, limit int64, length time.Duration) *leases {
 	return &leases{
-		asker: at, wheel: at.Inside.Leases(),
-		limit: integer(limit),
-		lease: integer(length.Microseconds()),
+		Decider: at, wheel: at.Inside.Leases(),
+		limit: number(limit),
+		lease: number(length.Microseconds()),
 		// The set outlives its last lease, which ends between two milliseconds.
-		longest: integer(length.Milliseconds() + 1),
+		longest: number(length.Milliseconds() + 1),
 	}
 }
 
@@ -48,7 +49,7 @@ const witnessesLost = 1_000_000
 // witness.
 func (l *leases) acquire(ctx context.Context, key, token string, w witnesses) (n int64, denied, lost bool, err error) {
 	n, err = l.run(ctx, acquireScript, key, token, l.limit, l.lease, l.longest, w[0], w[1])
-	n, denied = readSigned(n)
+	n, denied = reply.Signed(n)
 	if lost = !denied && n >= witnessesLost; lost {
 		n -= witnessesLost
 	}
@@ -64,14 +65,14 @@ func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (
 	}
 	runner := &l.Runner
 	if token == "" { // no caller waits
-		runner = &l.keeper
+		runner = &l.Keeper
 	}
 	told, err := runner.Run(ctx, restoreScript.Replies(nil, reply.List(1+len(held), reply.Any)), []string{key}, args...)
 	if err != nil {
 		return 0, false, nil, err
 	}
 	numbers, _ := reply.Numbers(told)
-	n, denied = readSigned(numbers[0])
+	n, denied = reply.Signed(numbers[0])
 	for _, one := range numbers[1:] {
 		there = append(there, one == 1)
 	}
@@ -84,7 +85,7 @@ func (l *leases) renew(key string, slots []*Slot) (there []bool, err error) {
 	for _, s := range slots {
 		args = append(args, s.token)
 	}
-	return l.renewTogether(renewScript, key, args, len(slots))
+	return l.Renew(renewScript, key, args, len(slots))
 }
 
 func (l *leases) release(ctx context.Context, key, token string) (found bool, err error) {
@@ -103,6 +104,8 @@ func (l *leases) run(ctx context.Context, s *script.Script, key string, args ...
 }
 
 func (l *leases) warm(ctx context.Context, key string) error {
-	return ask.Warm(ctx, l.store, ask.About(countScript, key),
+	return ask.Warm(ctx, l.Store, ask.About(countScript, key),
 		acquireScript, restoreScript, renewScript, releaseScript, countScript)
 }
+
+func number(n int64) any { return strconv.FormatInt(n, 10) }

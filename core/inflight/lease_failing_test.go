@@ -1,21 +1,25 @@
-package limit
+package inflight
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// failLeases makes each command of each script on leases fail in turn. A slot that is not
+// TestEachCommandFails makes each command of each script fail in turn. A slot that is not
 // granted leaves nothing behind, and no set is left without a time to live.
-func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[string]bool) {
-	t.Helper()
+func TestEachCommandFails(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, prefix, seen := srv.Admin(t), srv.Prefix(t), map[string]bool{}
 	const limit, token = 3, "own"
-	now := serverTime(t, admin).UnixMicro()
+	now := redistest.Time(t, admin).UnixMicro()
 	lapsed, alive, future := now-time.Hour.Microseconds(), now+time.Hour.Microseconds(), now+24*time.Hour.Microseconds()
 	l := newTestLeases(t, admin, limit, 2*time.Hour)
 	key := prefix + ":{leases}"
@@ -41,7 +45,11 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 			admin.PExpire(t.Context(), key, c.ttl)
 		}
 		before := redistest.Save(t, admin, []string{key})
-		for _, a := range []attempt{
+		for _, a := range []struct {
+			script *script.Script
+			keys   []string
+			args   []any
+		}{
 			{acquireScript, []string{key}, []any{token, l.limit, l.lease, l.longest, "a", "b"}},
 			{restoreScript, []string{key}, []any{token, l.limit, l.lease, l.longest, "a", "held"}},
 			{restoreScript, []string{key}, []any{"", l.limit, l.lease, l.longest, "a", token}},
@@ -51,7 +59,7 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 		} {
 			where := fmt.Sprintf("%s, %s", a.script.Name(), name)
 			seen[a.script.Name()] = true
-			failEach(t, admin, a, before, where)
+			redistest.FailEach(t, admin, redistest.Attempt{Source: a.script.Source(), Keys: a.keys, Args: a.args}, before, where, nil)
 			if a.script != acquireScript && a.script != restoreScript || c.held[token] != 0 {
 				continue
 			}
@@ -66,5 +74,13 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 			}
 		}
 	}
-	admin.Del(t.Context(), key)
+	files, err := filepath.Glob("../../lua/inflight_*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the scripts in ../../lua: got %v, %v, want at least one", files, err)
+	}
+	for _, file := range files {
+		if !seen[filepath.Base(file)] {
+			t.Errorf("%s: got no command that failed, want each to fail once: give this test a case for the script", filepath.Base(file))
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package limit
+package inflight
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -132,7 +133,7 @@ func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 
 func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Duration) *leases {
 	t.Helper()
-	return newLeases(newAsker(storetest.At(t, rdb, "neap"), 10*time.Second), limit, lease)
+	return newLeases(ask.NewDecider(storetest.At(t, rdb, "neap"), 10*time.Second), limit, lease)
 }
 
 // step is one random call of a script, and what it answered.
@@ -260,7 +261,7 @@ func TestInflightEqualsModel(t *testing.T) {
 func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	client := &between{admin: srv.Admin(t)}
+	client := &redistest.TimedClient{Admin: srv.Admin(t)}
 	prefix := srv.Prefix(t)
 	rng := redistest.Rand(t)
 	const perKey = 100
@@ -274,7 +275,7 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 		key, model := fmt.Sprintf("%s:{%d}", prefix, i), slots{}
 		for range perKey {
 			st := randomStep(t, rng, l, key, 9)
-			got := stored(t, client.admin, key)
+			got := stored(t, client.Admin, key)
 			written := st.token
 			renewed := slices.Index(st.there, true)
 			if renewed >= 0 {
@@ -284,10 +285,10 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 			case st.name == "acquire" && st.n >= 0, renewed >= 0:
 				now, ok := got[written]
 				if now -= lease.Microseconds(); !ok {
-					now = client.before // it lapsed before it could be read
+					now = client.Before // it lapsed before it could be read
 				}
-				if now < client.before || now > client.after {
-					t.Fatalf("%+v: got TIME %d, want from %d to %d", st, now, client.before, client.after)
+				if now < client.Before || now > client.After {
+					t.Fatalf("%+v: got TIME %d, want from %d to %d", st, now, client.Before, client.After)
 				}
 				if !ok {
 					model = slots{}
@@ -296,22 +297,22 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 				if want := model.run(st, now, limit, lease.Microseconds()); want != st.n {
 					t.Fatalf("limit %d, lease %v: got %+v, want %d of %v", limit, lease, st, want, model)
 				}
-				if !maps.Equal(got.alive(client.after), model.alive(client.after)) {
+				if !maps.Equal(got.alive(client.After), model.alive(client.After)) {
 					t.Fatalf("%+v: got the leases %v left, want %v", st, got, model)
 				}
 			case st.name == "acquire":
 				denied++
-				if live := -1 - st.n; live < limit || live > model.count(client.before) || live < model.count(client.after) ||
-					model[st.token] > client.after {
+				if live := -1 - st.n; live < limit || live > model.count(client.Before) || live < model.count(client.After) ||
+					model[st.token] > client.After {
 					t.Fatalf("limit %d: got the denial %+v, want one that the model %v explains", limit, st, model)
 				}
 			case st.name == "count":
-				if st.n > model.count(client.before) || st.n < model.count(client.after) {
+				if st.n > model.count(client.Before) || st.n < model.count(client.After) {
 					t.Fatalf("got the count %+v, want from %d to %d of the model %v",
-						st, model.count(client.after), model.count(client.before), model)
+						st, model.count(client.After), model.count(client.Before), model)
 				}
 			default: // the token had no slot, or gave it back
-				if model[st.token] > client.after && st.n == 0 {
+				if model[st.token] > client.After && st.n == 0 {
 					t.Fatalf("%+v: got 0, want 1: the token has a slot in the model %v", st, model)
 				}
 				delete(model, st.token)
@@ -324,7 +325,7 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 }
 
 // counted returns how many requests of the subject s are in flight.
-func counted(t *testing.T, c *Concurrency) int64 {
+func counted(t *testing.T, c *Limiter) int64 {
 	t.Helper()
 	return must(c.InFlight(context.Background(), "s"))(t)
 }

@@ -1,4 +1,4 @@
-package limit
+package inflight
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -32,8 +33,8 @@ func TestLostAcquireIsUndone(t *testing.T) {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
 				t.Parallel()
 				rdb, proxy, prefix := lossy(t)
-				opts := &ConcurrencyOptions{Budget: 2 * time.Second, Fail: mode}
-				c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
+				opts := &Options{Budget: 2 * time.Second, Fail: mode}
+				c := must(New(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
 				if err := c.Warm(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -46,9 +47,9 @@ func TestLostAcquireIsUndone(t *testing.T) {
 					t.Errorf("a try: got an answer after %v and %d replies lost, want at most 10s and 1",
 						took, proxy.Lost())
 				}
-				if mode == FailClosed && !errors.Is(err, script.ErrMaybeExecuted) ||
-					mode != FailClosed && (err != nil || !s.Allowed || !errors.Is(s.Cause, script.ErrMaybeExecuted)) {
-					t.Errorf("a lost reply: got %+v, %v, want ErrMaybeExecuted, as the Cause if not FailClosed",
+				if mode == store.FailClosed && !errors.Is(err, script.ErrMaybeExecuted) ||
+					mode != store.FailClosed && (err != nil || !s.Allowed || !errors.Is(s.Cause, script.ErrMaybeExecuted)) {
+					t.Errorf("a lost reply: got %+v, %v, want ErrMaybeExecuted, as the Cause if not store.FailClosed",
 						s, err)
 				}
 				_ = s.Release(t.Context()) // of a degraded one nothing is in Redis
@@ -62,7 +63,7 @@ func TestLostAcquireIsUndone(t *testing.T) {
 }
 
 // free waits until nothing is in flight.
-func free(t *testing.T, c *Concurrency, bound time.Duration) {
+func free(t *testing.T, c *Limiter, bound time.Duration) {
 	t.Helper()
 	began := time.Now()
 	redistest.Await(t, bound, "the slot to be free", func() bool { return counted(t, c) == 0 })
@@ -78,11 +79,11 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
 			rdb, prefix := srv.Client(t), srv.Prefix(t)
-			opts := &ConcurrencyOptions{Budget: 100 * time.Millisecond, Fail: FailClosed}
+			opts := &Options{Budget: 100 * time.Millisecond, Fail: store.FailClosed}
 			if canceled {
 				opts.Budget = 5 * time.Second
 			}
-			c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
+			c := must(New(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
 			other := strict(t, srv.Client(t), prefix, 1, 0)
 			if err := errors.Join(c.Warm(t.Context()), other.Warm(t.Context())); err != nil {
 				t.Fatal(err)
@@ -111,7 +112,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 // overtaking is a client whose next acquire is on its way for longer than its caller
 // waits. It arrives when the test says so.
 type overtaking struct {
-	absent
+	redistest.AbsentClient
 	acquire chan func() error
 }
 
@@ -119,17 +120,17 @@ func (d *overtaking) Process(ctx context.Context, cmd redis.Cmder) error {
 	if strings.Contains(cmd.String(), acquireScript.SHA()) {
 		args := redistest.Write(cmd)
 		d.acquire <- func() error {
-			return d.Client.Process(context.Background(), redis.NewCmd(context.Background(), args...))
+			return d.Processor.Process(context.Background(), redis.NewCmd(context.Background(), args...))
 		}
 		cmd.SetErr(io.EOF)
 		return io.EOF
 	}
-	if d.gone.Load() {
+	if d.Gone.Load() {
 		redistest.Write(cmd)
 		cmd.SetErr(io.EOF)
 		return io.EOF
 	}
-	return d.absent.Process(ctx, cmd)
+	return d.AbsentClient.Process(ctx, cmd)
 }
 
 // TestAcquireThatOvertakesItsUndoIsUndone lets a grant arrive after attempts to undo it,
@@ -142,9 +143,9 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 				const lease = 2500 * time.Millisecond
-				rdb := &overtaking{absent{Client: client}, make(chan func() error, 1)}
-				c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{
-					Budget: 5 * time.Second, Lease: lease, Fail: FailClosed, // a busy machine answers late
+				rdb := &overtaking{redistest.AbsentClient{Processor: client}, make(chan func() error, 1)}
+				c := must(New(storetest.At(t, rdb, prefix), "c", 1, &Options{
+					Budget: 5 * time.Second, Lease: lease, Fail: store.FailClosed, // a busy machine answers late
 				}))(t)
 				other := strict(t, client, prefix, 1, lease)
 				if err := other.Warm(t.Context()); err != nil {
@@ -154,9 +155,9 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 				if s, err := c.Try(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrMaybeExecuted) {
 					t.Errorf("a try that arrives late: got %+v, %v, want no slot and ErrMaybeExecuted", s, err)
 				}
-				rdb.gone.Store(outage > 0)
+				rdb.Gone.Store(outage > 0)
 				redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > outage+350*time.Millisecond })
-				rdb.gone.Store(false)
+				rdb.Gone.Store(false)
 				if err := (<-rdb.acquire)(); err != nil {
 					t.Fatal(err)
 				}
@@ -173,8 +174,8 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	rdb, prefix := srv.Client(t), srv.Prefix(t)
-	opts := &ConcurrencyOptions{Budget: 50 * time.Millisecond, Fail: FailClosed}
-	c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
+	opts := &Options{Budget: 50 * time.Millisecond, Fail: store.FailClosed}
+	c := must(New(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
 	if err := c.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package limit
+package inflight
 
 import (
 	"context"
@@ -20,19 +20,19 @@ import (
 )
 
 // strict are options with which Redis alone decides, with enough time for a busy machine.
-func strict(t testing.TB, rdb script.Client, prefix string, limit int64, lease time.Duration) *Concurrency {
+func strict(t testing.TB, rdb script.Client, prefix string, limit int64, lease time.Duration) *Limiter {
 	t.Helper()
-	opts := &ConcurrencyOptions{Budget: 5 * time.Second, Lease: lease, Fail: FailClosed}
-	return must(NewConcurrency(storetest.At(t, rdb, prefix), "c", limit, opts))(t)
+	opts := &Options{Budget: 5 * time.Second, Lease: lease, Fail: store.FailClosed}
+	return must(New(storetest.At(t, rdb, prefix), "c", limit, opts))(t)
 }
 
-func acquire(t testing.TB, c *Concurrency, subject string) *Slot {
+func acquire(t testing.TB, c *Limiter, subject string) *Slot {
 	t.Helper()
 	return must(c.Try(context.Background(), subject))(t)
 }
 
 // holds acquires a slot that must be granted, and releases it at the end of the test.
-func holds(t testing.TB, c *Concurrency, subject string) *Slot {
+func holds(t testing.TB, c *Limiter, subject string) *Slot {
 	t.Helper()
 	s := acquire(t, c, subject)
 	if !s.Allowed {
@@ -49,36 +49,36 @@ func gives(t testing.TB, s *Slot) {
 	}
 }
 
-func TestConcurrencyCounts(t *testing.T) {
+func TestSlotsAreCounted(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		c := strict(t, rdb, prefix, 3, time.Hour)
 		var held []*Slot
 		for i := range int64(3) {
 			s := holds(t, c, "s")
-			want := Decision{Allowed: true, Policy: "inflight", Limit: 3, Remaining: 2 - i}
-			if describe(told(s)) != describe(want) {
-				t.Errorf("slot %d: got %s, want %s", i, describe(told(s)), describe(want))
+			want := figures{Allowed: true, Policy: "inflight", Limit: 3, Remaining: 2 - i}
+			if told(s) != want {
+				t.Errorf("slot %d: got %+v, want %+v", i, told(s), want)
 			}
 			held = append(held, s)
 		}
-		before := dump(t, admin, prefix)
-		hence := dumped{before.values, []time.Time{time.Now().Add(time.Hour)}}
-		if !regexp.MustCompile(`^`+prefix+`:inflight:c:\{s\}:1h zset .*\n$`).MatchString(before.values) || !before.is(hence) {
+		before := redistest.Dump(t, admin, prefix)
+		hence := redistest.Dumped{Values: before.Values, Expires: []time.Time{time.Now().Add(time.Hour)}}
+		if !regexp.MustCompile(`^`+prefix+`:inflight:c:\{s\}:1h zset .*\n$`).MatchString(before.Values) || !before.Is(hence) {
 			t.Errorf("after three slots: got the state %v, want one sorted set of the subject that lives for an hour", before)
 		}
 		for range 3 {
 			s := acquire(t, c, "s")
-			want := Decision{Policy: "inflight", Limit: 3, RetryAfter: time.Second}
-			if describe(told(s)) != describe(want) {
-				t.Errorf("a fourth slot of 3: got %s, want %s", describe(told(s)), describe(want))
+			want := figures{Policy: "inflight", Limit: 3, RetryAfter: time.Second}
+			if told(s) != want {
+				t.Errorf("a fourth slot of 3: got %+v, want %+v", told(s), want)
 			}
 			gives(t, s)
 		}
 		if n := counted(t, c); n != 3 || c.Stats().InFlight != 3 {
 			t.Errorf("got %d in flight and %d of this process, want 3 of each", n, c.Stats().InFlight)
 		}
-		if after := dump(t, admin, prefix); !after.is(before) {
+		if after := redistest.Dump(t, admin, prefix); !after.Is(before) {
 			t.Errorf("after three denials: got the state\n%v\nwant it as before:\n%v", after, before)
 		}
 		if s := holds(t, c, "other"); s.Remaining != 2 {
@@ -93,16 +93,16 @@ func TestConcurrencyCounts(t *testing.T) {
 		if s := holds(t, c, "s"); s.Remaining != 0 {
 			t.Errorf("the slot in place of the released one: got %+v, want 0 remaining", told(s))
 		}
-		want := ConcurrencyStats{Allowed: 5, Denied: 3, InFlight: 4}
+		want := Stats{Allowed: 5, Denied: 3, InFlight: 4}
 		if got := c.Stats(); got != want {
 			t.Errorf("got stats %+v, want %+v", got, want)
 		}
 	})
 }
 
-// TestConcurrencyWhileTheLimitChanges is a rolling deploy: the processes with the old and
+// TestWhileTheLimitChanges is a rolling deploy: the processes with the old and
 // with the new limit see all slots.
-func TestConcurrencyWhileTheLimitChanges(t *testing.T) {
+func TestWhileTheLimitChanges(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		narrow, wide := strict(t, rdb, prefix, 2, time.Hour), strict(t, rdb, prefix, 3, time.Hour)
@@ -124,9 +124,9 @@ func TestConcurrencyWhileTheLimitChanges(t *testing.T) {
 // limit, and never more.
 func TestNeverMoreInFlight(t *testing.T) {
 	t.Parallel()
-	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+	redistest.EachReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 		const limit = 7
-		var clients []*Concurrency
+		var clients []*Limiter
 		for range 8 {
 			clients = append(clients, strict(t, connect(), prefix, limit, time.Minute))
 		}
@@ -182,7 +182,7 @@ func TestNeverMoreInFlight(t *testing.T) {
 	})
 }
 
-func TestConcurrencyWithoutASubject(t *testing.T) {
+func TestWithoutASubject(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	c := strict(t, rdb, "p", 1, 0)
@@ -198,62 +198,62 @@ func TestConcurrencyWithoutASubject(t *testing.T) {
 	}
 }
 
-func TestConcurrencyKeepsSubjectsSecret(t *testing.T) {
+func TestSubjectsAreKeptSecret(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	secret := []byte("0123456789abcdef")
 	st := storetest.Open(t, rdb, store.Options{SubjectSecret: secret})
-	c := must(NewConcurrency(st, "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second, Fail: FailClosed}))(t)
+	c := must(New(st, "c", 1, &Options{Budget: 5 * time.Second, Fail: store.FailClosed}))(t)
 	clear(secret)
 	holds(t, c, "alice")
-	keys := keysOf(t, rdb, "")
+	keys := redistest.KeysOf(t, rdb, "")
 	if len(keys) != 1 || !regexp.MustCompile(`^neap:inflight:c:\{#[A-Za-z0-9_-]{43}\}:30s$`).MatchString(keys[0]) {
 		t.Errorf("got the keys %q, want one with a hash in place of the subject", keys)
 	}
 	st = storetest.Open(t, rdb, store.Options{SubjectSecret: []byte("0123456789abcdef")})
-	again := must(NewConcurrency(st, "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second}))(t)
+	again := must(New(st, "c", 1, &Options{Budget: 5 * time.Second}))(t)
 	if acquire(t, again, "alice").Allowed {
 		t.Error("the same secret in another store: got a second slot of 1, want a denial: the secret was not copied")
 	}
 }
 
-func TestBadConcurrencyIsRefused(t *testing.T) {
+func TestBadOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	for name, c := range map[string]struct {
 		rdb   script.Client
 		name  string
 		limit int64
-		opts  *ConcurrencyOptions
+		opts  *Options
 		want  []string
 	}{
 		"limit 0":         {rdb, "n", 0, nil, []string{"limit is 0", "from 1 to 100000"}},
-		"too high":        {rdb, "n", MaxConcurrency + 1, nil, []string{"limit is 100001"}},
+		"too high":        {rdb, "n", MaxLimit + 1, nil, []string{"limit is 100001"}},
 		"name":            {rdb, "a:b", 1, nil, []string{"name", "1 to 64"}},
-		"budget":          {rdb, "n", 1, &ConcurrencyOptions{Budget: -1}, []string{"Budget is -1ns: use 1ms to 1h0m0s"}},
-		"bare budget":     {rdb, "n", 1, &ConcurrencyOptions{Budget: 50}, []string{"Budget is 50ns: use 1ms to 1h0m0s"}},
-		"long budget":     {rdb, "n", 1, &ConcurrencyOptions{Budget: 2 * time.Hour}, []string{"Budget is 2h0m0s: use 1ms"}},
-		"mode":            {rdb, "n", 1, &ConcurrencyOptions{Fail: failModes}, []string{"Fail is 3"}},
-		"short lease":     {rdb, "n", 1, &ConcurrencyOptions{Lease: 9 * time.Millisecond}, []string{"Lease is 9ms: use 10ms to 24h"}},
-		"long lease":      {rdb, "n", 1, &ConcurrencyOptions{Lease: 25 * time.Hour}, []string{"Lease"}},
-		"negative lease":  {rdb, "n", 1, &ConcurrencyOptions{Lease: -time.Second}, []string{"Lease"}},
+		"budget":          {rdb, "n", 1, &Options{Budget: -1}, []string{"Budget is -1ns: use 1ms to 1h0m0s"}},
+		"bare budget":     {rdb, "n", 1, &Options{Budget: 50}, []string{"Budget is 50ns: use 1ms to 1h0m0s"}},
+		"long budget":     {rdb, "n", 1, &Options{Budget: 2 * time.Hour}, []string{"Budget is 2h0m0s: use 1ms"}},
+		"mode":            {rdb, "n", 1, &Options{Fail: store.FailClosed + 1}, []string{"Fail is 3"}},
+		"short lease":     {rdb, "n", 1, &Options{Lease: 9 * time.Millisecond}, []string{"Lease is 9ms: use 10ms to 24h"}},
+		"long lease":      {rdb, "n", 1, &Options{Lease: 25 * time.Hour}, []string{"Lease"}},
+		"negative lease":  {rdb, "n", 1, &Options{Lease: -time.Second}, []string{"Lease"}},
 		"nil client":      {nil, "n", 1, nil, []string{"rdb is nil"}},
 		"pipeline":        {rdb.Pipeline(), "n", 1, nil, []string{"pipeline"}},
-		"all of it wrong": {nil, "", -1, &ConcurrencyOptions{Lease: -1, Budget: -1}, []string{"limit", "name", "Lease", "Budget", "rdb"}},
+		"all of it wrong": {nil, "", -1, &Options{Lease: -1, Budget: -1}, []string{"limit", "name", "Lease", "Budget", "rdb"}},
 	} {
-		_, err := NewConcurrency(c.rdb, c.name, c.limit, c.opts)
-		for _, want := range append(c.want, "limit.NewConcurrency: ") {
+		_, err := New(c.rdb, c.name, c.limit, c.opts)
+		for _, want := range append(c.want, "inflight.New: ") {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got the error %v, want one that says %q", name, err, want)
 			}
 		}
 	}
-	if _, err := NewLocalConcurrency("", 1, nil); err == nil || !strings.Contains(err.Error(), "limit.NewLocalConcurrency: name") {
-		t.Errorf("NewLocalConcurrency with an empty name: got %v, want an error about the name", err)
+	if _, err := NewLocal("", 1, nil); err == nil || !strings.Contains(err.Error(), "inflight.NewLocal: name") {
+		t.Errorf("NewLocal with an empty name: got %v, want an error about the name", err)
 	}
 }
 
-func TestConcurrencyOneCallEach(t *testing.T) {
+func TestOneCallEach(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	rdb, admin := srv.Client(t), srv.Admin(t)
@@ -271,9 +271,9 @@ func TestConcurrencyOneCallEach(t *testing.T) {
 	}
 }
 
-func TestConcurrencyInThisProcess(t *testing.T) {
+func TestInThisProcess(t *testing.T) {
 	t.Parallel()
-	c := must(NewLocalConcurrency("local", 2, nil))(t)
+	c := must(NewLocal("local", 2, nil))(t)
 	a := holds(t, c, "s")
 	if b := holds(t, c, "s"); b.Remaining != 0 || a.Remaining != 1 || a.Degraded {
 		t.Errorf("got %+v and then %+v, want 1 remaining, not degraded, and then 0", told(a), told(b))
@@ -292,33 +292,18 @@ func TestConcurrencyInThisProcess(t *testing.T) {
 	if err := c.Warm(t.Context()); err != nil {
 		t.Errorf("Warm: got %v, want no error", err)
 	}
-	if got, want := c.Stats(), (ConcurrencyStats{Allowed: 3, Denied: 1, Canceled: 1, InFlight: 2}); got != want || c.Name() != "local" {
+	if got, want := c.Stats(), (Stats{Allowed: 3, Denied: 1, Canceled: 1, InFlight: 2}); got != want || c.Name() != "local" {
 		t.Errorf("got stats %+v of %q, want %+v of \"local\"", got, c.Name(), want)
 	}
 }
 
-// absent is a client that reports that its server is gone.
-type absent struct {
-	script.Client
-	gone atomic.Bool
-}
-
-func (a *absent) Process(ctx context.Context, cmd redis.Cmder) error {
-	if !a.gone.Load() {
-		return a.Client.Process(ctx, cmd)
-	}
-	err := errors.New("dial: no secret-key here")
-	cmd.SetErr(err)
-	return err
-}
-
-func TestConcurrencyWithoutRedis(t *testing.T) {
+func TestWithoutRedis(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		var seen []store.Event
-		var rdb absent
-		rdb.gone.Store(true)
-		c := must(NewConcurrency(&rdb, "dead", 2, &ConcurrencyOptions{
+		var rdb redistest.AbsentClient
+		rdb.Gone.Store(true)
+		c := must(New(&rdb, "dead", 2, &Options{
 			Fail:     mode,
 			Observer: func(_ context.Context, e store.Event) { seen = append(seen, e) },
 		}))(t)
@@ -327,9 +312,9 @@ func TestConcurrencyWithoutRedis(t *testing.T) {
 			s, err := c.Try(t.Context(), "s")
 			var failure *script.Error
 			switch {
-			case mode == FailClosed && (s != nil || !errors.As(err, &failure)):
-				t.Errorf("a try without Redis under FailClosed: got %+v, %v, want no slot and a script.Error", s, err)
-			case mode == FailClosed:
+			case mode == store.FailClosed && (s != nil || !errors.As(err, &failure)):
+				t.Errorf("a try without Redis under store.FailClosed: got %+v, %v, want no slot and a script.Error", s, err)
+			case mode == store.FailClosed:
 			case err != nil || !s.Degraded || !errors.As(s.Cause, &failure):
 				t.Errorf("a try without Redis under %v: got %+v, %v, want a degraded slot with a script.Error",
 					mode, s, err)
@@ -338,7 +323,7 @@ func TestConcurrencyWithoutRedis(t *testing.T) {
 				t.Cleanup(func() { _ = s.Release(context.Background()) })
 			}
 		}
-		if want := map[FailMode]int{FailLocal: 2, FailOpen: 3}[mode]; granted != want || c.Stats().InFlight != want {
+		if want := map[store.FailMode]int{store.FailLocal: 2, store.FailOpen: 3}[mode]; granted != want || c.Stats().InFlight != want {
 			t.Errorf("%v: got %d granted and stats %+v, want %d granted and in flight", mode, granted, c.Stats(), want)
 		}
 		for _, o := range seen {
@@ -358,10 +343,10 @@ func TestConcurrencyWithoutRedis(t *testing.T) {
 func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
-	rdb := &absent{Client: client}
-	c := must(NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: time.Second}))(t)
+	rdb := &redistest.AbsentClient{Processor: client}
+	c := must(New(rdb, "c", 2, &Options{Budget: time.Second}))(t)
 	first := holds(t, c, "s")
-	rdb.gone.Store(true)
+	rdb.Gone.Store(true)
 	if s := holds(t, c, "s"); !s.Degraded || first.Degraded || s.Remaining != 0 {
 		t.Errorf("slot 2, without Redis: got %+v, want it degraded with 0 remaining, and slot 1 not (%t)",
 			told(s), first.Degraded)
@@ -369,7 +354,7 @@ func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 	if s := acquire(t, c, "s"); s.Allowed || !s.Degraded || s.RetryAfter != time.Second {
 		t.Errorf("a third slot of 2 without Redis: got %+v, want a degraded denial with RetryAfter 1s", told(s))
 	}
-	rdb.gone.Store(false)
+	rdb.Gone.Store(false)
 	gives(t, first)
 	if s := acquire(t, c, "s"); !s.Allowed || s.Degraded {
 		t.Errorf("a slot after Redis is back: got %+v, want it granted by Redis", told(s))
@@ -386,9 +371,47 @@ func TestAReplyThatIsNoSlotIsAnError(t *testing.T) {
 	}
 }
 
-// told is what a slot tells, as a decision.
-func told(s *Slot) Decision {
-	return Decision{
-		Allowed: s.Allowed, Policy: s.Policy, Limit: s.Limit, Remaining: s.Remaining, RetryAfter: s.RetryAfter, Degraded: s.Degraded, Cause: s.Cause,
+// TestAFractionOfAMillisecondIsDropped, so a lease with such a fraction has the same keys
+// as the lease without it.
+func TestAFractionOfAMillisecondIsDropped(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	c := must(New(rdb, "n", 1, &Options{Lease: time.Second + 1}))(t)
+	if c.opts.Lease != time.Second || c.tail != "1s" {
+		t.Errorf("a lease of 1.000000001s: got %v with keys that end in %s, want 1s", c.opts.Lease, c.tail)
 	}
+}
+
+func TestAPanickingObserverChangesNothing(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		c := must(New(storetest.At(t, rdb, prefix), "panics", 1, &Options{
+			Budget:   5 * time.Second,
+			Observer: func(context.Context, store.Event) { panic("an observer") },
+		}))(t)
+		s, err := c.Try(t.Context(), "s")
+		if err != nil || !s.Allowed {
+			t.Fatalf("a try whose observer panics: got %+v, %v, want a slot", s, err)
+		}
+		if err := s.Release(t.Context()); err != nil {
+			t.Errorf("a release whose observer panics: got %v, want no error", err)
+		}
+		if n, err := c.InFlight(t.Context(), "s"); n != 0 || err != nil || c.Stats().InFlight != 0 {
+			t.Errorf("got %d in flight, %v, stats %+v, want none in flight", n, err, c.Stats())
+		}
+	})
+}
+
+// figures are what a slot tells.
+type figures struct {
+	Allowed          bool
+	Policy           string
+	Limit, Remaining int64
+	RetryAfter       time.Duration
+	Degraded         bool
+	Cause            error
+}
+
+func told(s *Slot) figures {
+	return figures{s.Allowed, s.Policy, s.Limit, s.Remaining, s.RetryAfter, s.Degraded, s.Cause}
 }

@@ -1,4 +1,4 @@
-package limit
+package inflight
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/lease"
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -83,7 +82,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 }
 
 // taken takes the only slot away from its holder.
-func taken(t *testing.T, admin redis.UniversalClient, c *Concurrency, key string) (s *Slot) {
+func taken(t *testing.T, admin redis.UniversalClient, c *Limiter, key string) (s *Slot) {
 	t.Helper()
 	redistest.Await(t, 10*time.Second, "the slot", func() bool {
 		must(admin.Del(t.Context(), key).Result())(t)
@@ -98,14 +97,14 @@ func taken(t *testing.T, admin redis.UniversalClient, c *Concurrency, key string
 func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
-		rdb := &absent{Client: client}
-		rdb.gone.Store(true)
-		c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second}))(t)
+		rdb := &redistest.AbsentClient{Processor: client}
+		rdb.Gone.Store(true)
+		c := must(New(storetest.At(t, rdb, prefix), "c", 1, &Options{Budget: 5 * time.Second}))(t)
 		s := holds(t, c, "s")
 		if !s.Degraded {
 			t.Fatalf("a try while Redis is away: got %+v, want it degraded", told(s))
 		}
-		rdb.gone.Store(false)
+		rdb.Gone.Store(false)
 		redistest.Await(t, 9*time.Second, "Redis to count it, before a third of a lease has passed", func() bool {
 			n, err := c.InFlight(t.Context(), "s")
 			return err == nil && n == 1
@@ -115,27 +114,14 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 	})
 }
 
-// hooked is a client that calls a function before every command.
-type hooked struct {
-	script.Client
-	before atomic.Pointer[func(redis.Cmder)]
-}
-
-func (h *hooked) Process(ctx context.Context, cmd redis.Cmder) error {
-	if before := h.before.Load(); before != nil {
-		(*before)(cmd)
-	}
-	return h.Client.Process(ctx, cmd)
-}
-
 // TestRenewalEndsWithRelease counts what is sent for a slot that was given back.
 func TestRenewalEndsWithRelease(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
 	var calls atomic.Int64
 	count := func(redis.Cmder) { calls.Add(1) }
-	rdb := &hooked{Client: client}
-	rdb.before.Store(&count)
+	rdb := &redistest.HookedClient{Processor: client}
+	rdb.Before.Store(&count)
 	const lease = 60 * time.Millisecond
 	c := strict(t, rdb, "p", 1, lease)
 	s := holds(t, c, "s")
@@ -154,7 +140,7 @@ func TestRenewalEndsWithRelease(t *testing.T) {
 func TestAReleaseDuringARenewalLeavesNothing(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
-	rdb := &hooked{Client: client}
+	rdb := &redistest.HookedClient{Processor: client}
 	c := strict(t, rdb, "p", 10, time.Hour)
 	var all []*lease.Member
 	var held []string
@@ -174,7 +160,7 @@ func TestAReleaseDuringARenewalLeavesNothing(t *testing.T) {
 			must(client.Del(t.Context(), s.key).Result())(t)
 		}
 	}
-	rdb.before.Store(&overtake)
+	rdb.Before.Store(&overtake)
 	renewed{c}.Renew(s.key, all)
 	if want := []string{renewScript.SHA(), releaseScript.SHA(), restoreScript.SHA()}; !slices.Equal(calls, want) {
 		t.Errorf("a renewal beside which the slots are lost and one is released: got the calls %q, want a renewal, a release and one that restores: %q", calls, want)
@@ -196,7 +182,7 @@ func TestAReleaseDuringARenewalLeavesNothing(t *testing.T) {
 func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
-	rdb := &hooked{Client: client}
+	rdb := &redistest.HookedClient{Processor: client}
 	c := strict(t, rdb, "p", 1, 1500*time.Millisecond)
 	s := holds(t, c, "s")
 	entered, released := make(chan struct{}, 16), make(chan struct{})
@@ -210,7 +196,7 @@ func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
 			releases.Add(1)
 		}
 	}
-	rdb.before.Store(&stall)
+	rdb.Before.Store(&stall)
 	must(client.Del(t.Context(), c.space.Key("s", c.tail)).Result())(t)
 	<-entered
 	gives(t, s)

@@ -1,4 +1,4 @@
-package limit
+package inflight
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/decisions"
 	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -23,15 +24,14 @@ const inflightPolicy = "inflight"
 // retryFull is the RetryAfter of a denied Slot.
 const retryFull = time.Second
 
-// MaxConcurrency is the highest limit of a [Concurrency]. It bounds how many leases a
-// script reads after the server's clock was set back.
-const MaxConcurrency = 100_000
+// MaxLimit is the highest limit of a [Limiter]. It bounds how many leases a script reads
+// after the server's clock was set back.
+const MaxLimit = 100_000
 
-// Concurrency limits how many requests of a subject are in flight at once, in all
-// processes together. Each request holds a slot with a lease. The process renews the
-// lease while the request runs. If the process dies, its slots lapse. A Concurrency is
-// immutable and safe for concurrent use. The zero Concurrency is not usable; use
-// NewConcurrency or NewLocalConcurrency.
+// Limiter limits how many requests of a subject are in flight at once, in all processes
+// together. Each request holds a slot with a lease. The process renews the lease while the
+// request runs. If the process dies, its slots lapse. A Limiter is immutable and safe for
+// concurrent use. The zero Limiter is not usable; use New or NewLocal.
 //
 // No more slots are granted than the limit while one Redis primary keeps its data, its
 // clock does not jump ahead, and Redis makes every decision.
@@ -44,59 +44,58 @@ const MaxConcurrency = 100_000
 // their next Try of the subject or their next renewal, after a third of the Lease at
 // most. Until then more requests may be in flight than the limit, by no more than what
 // these processes hold.
-type Concurrency struct {
+type Limiter struct {
 	name  string
 	limit int64
-	opts  ConcurrencyOptions
+	opts  Options
 	space keyspace.Space
 	tail  string
 	lease *leases // nil if slots are counted in this process alone
 	undo  undo.Undoer
 	held  tally
-	count counters
+	count decisions.Counts
 
-	observers observers
+	store *store.Store // nil if slots are counted in this process alone
 }
 
-// NewConcurrency makes a limit on requests in flight: 1 to MaxConcurrency for each
+// New makes a limit on requests in flight: 1 to MaxLimit for each
 // subject. rdb is a go-redis client or a [store.Store].
 //
 // The name sets its keys apart from those of others. It has 1 to 64 letters, digits,
 // dots, dashes and underscores. Those with the same name, prefix and lease share their
 // slots, in one process or in many; their limits may differ while you change the limit.
-// Nil opts mean the zero ConcurrencyOptions. NewConcurrency sends nothing to Redis.
+// Nil opts mean the zero Options. New sends nothing to Redis.
 //
 // The error joins every fault, each with its field and the remedy.
-func NewConcurrency(rdb script.Client, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
+func New(rdb script.Client, name string, limit int64, opts *Options) (*Limiter, error) {
 	st, unusable := store.Of(rdb)
-	c, err := newConcurrency(st, name, limit, opts)
+	c, err := newLimiter(st, name, limit, opts)
 	if err := errors.Join(err, unusable); err != nil {
-		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
+		return nil, fmt.Errorf("inflight.New: %w", err)
 	}
-	c.lease = newLeases(newAsker(st, c.opts.Budget), limit, c.opts.Lease)
-	store.Register(st, c, (*Concurrency).gauge, nil)
+	c.lease = newLeases(ask.NewDecider(st, c.opts.Budget), limit, c.opts.Lease)
+	store.Register(st, c, (*Limiter).gauge, nil)
 	return c, nil
 }
 
-// NewLocalConcurrency makes a limit on requests in flight in this process: for tests, for
-// development, or for a single instance. Its errors are those of NewConcurrency.
-func NewLocalConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
-	c, err := newConcurrency(nil, name, limit, opts)
+// NewLocal makes a limit on requests in flight in this process: for tests, for
+// development, or for a single instance. Its errors are those of New.
+func NewLocal(name string, limit int64, opts *Options) (*Limiter, error) {
+	c, err := newLimiter(nil, name, limit, opts)
 	if err != nil {
-		return nil, fmt.Errorf("limit.NewLocalConcurrency: %w", err)
+		return nil, fmt.Errorf("inflight.NewLocal: %w", err)
 	}
 	return c, nil
 }
 
-func newConcurrency(st *store.Store, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
+func newLimiter(st *store.Store, name string, limit int64, opts *Options) (*Limiter, error) {
 	in, _ := inside.Of(st)
 	own, err := opts.withDefaults(in)
 	space, fault := in.Space("inflight", name)
-	if limit < 1 || limit > MaxConcurrency {
-		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxConcurrency), fault)
+	if limit < 1 || limit > MaxLimit {
+		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxLimit), fault)
 	}
-	told := observers{store: st, own: own.Observer, primitive: store.InFlight, name: name}
-	return &Concurrency{name: name, observers: told, limit: limit, opts: own, space: space, tail: span(own.Lease), undo: undo.Undoer{Total: in.Pending()}}, errors.Join(fault, err)
+	return &Limiter{name: name, store: st, limit: limit, opts: own, space: space, tail: keyspace.Span(own.Lease), undo: undo.Undoer{Total: in.Pending()}}, errors.Join(fault, err)
 }
 
 // Try asks for a slot once and does not wait.
@@ -118,25 +117,25 @@ func newConcurrency(st *store.Store, name string, limit int64, opts *Concurrency
 // grant costs one more round trip for each 1,000 of them.
 //
 // The error is ctx.Err() if the caller's context ended, or [ErrSubject] if the subject is
-// empty. With FailClosed it is a [*script.Error] if Redis could not decide. If Redis may
+// empty. With store.FailClosed it is a [*script.Error] if Redis could not decide. If Redis may
 // have granted a slot although Try returned an error, the slot is taken back in the
 // background. Up to 100,000 slots are taken back at a time. Beyond that, each is released
 // once; if that fails, it counts until its lease ends.
-func (c *Concurrency) Try(ctx context.Context, subject string) (*Slot, error) {
+func (c *Limiter) Try(ctx context.Context, subject string) (*Slot, error) {
 	if err := c.check(ctx, subject); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	s := &Slot{of: c, subject: c.space.Subject(subject)}
 	err := c.acquire(ctx, s, subject)
-	c.count.add(outcomeOf(s.Allowed, err), s.Degraded)
+	c.count.Add(decisions.Of(s.Allowed, err), s.Degraded)
 	told := false
 	defer func() { // an observer may end the goroutine, and then no caller gets the grant
 		if !told && err == nil {
 			background.Go(func() { _ = s.Release(context.Background()) })
 		}
 	}()
-	c.observers.notifySlot(ctx, s, err, time.Since(began))
+	c.notify(ctx, s, err, time.Since(began))
 	told = true
 	if err != nil {
 		return nil, err
@@ -144,7 +143,23 @@ func (c *Concurrency) Try(ctx context.Context, subject string) (*Slot, error) {
 	return s, nil
 }
 
-func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) error {
+// notify tells the observers of a decision.
+func (c *Limiter) notify(ctx context.Context, s *Slot, err error, took time.Duration) {
+	if c.opts.Observer == nil && !c.store.Observed() {
+		return
+	}
+	e := store.Event{
+		Primitive: store.InFlight, Name: c.name, Policy: s.Policy, Cost: 1,
+		Outcome: decisions.Of(s.Allowed, err).Event(), Class: store.ClassOf(err), Duration: took,
+	}
+	if s.Degraded {
+		e.Class = store.ClassOf(s.Cause)
+	}
+	c.opts.Observer.Notify(ctx, e)
+	c.store.Notify(ctx, e)
+}
+
+func (c *Limiter) acquire(ctx context.Context, s *Slot, subject string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -158,9 +173,9 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 	case err == nil:
 		s.decide(granted, n)
 		return nil
-	case ask.IsCallers(err) || c.opts.Fail == FailClosed:
+	case ask.IsCallers(err) || c.opts.Fail == store.FailClosed:
 		return err
-	case c.opts.Fail == FailOpen:
+	case c.opts.Fail == store.FailOpen:
 		s.Allowed, s.Degraded, s.Cause = true, true, err
 		c.held.add(s.subject)
 	default:
@@ -176,7 +191,7 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 // take asks Redis for a slot under a new token. If no answer arrives, a background task
 // releases it. Before take holds a slot, it makes sure that Redis counts all slots that
 // this process holds of the subject.
-func (c *Concurrency) take(ctx context.Context, s *Slot) (n int64, granted bool, err error) {
+func (c *Limiter) take(ctx context.Context, s *Slot) (n int64, granted bool, err error) {
 	mine := token.New()
 	asked := time.Now()
 	losses, witnesses := c.held.witnesses(s.subject)
@@ -200,7 +215,7 @@ const mostRestored = 1000
 
 // restore asks Redis to count the slots of a subject that this process holds and Redis
 // may have lost. Redis then decides again about the slot that it has just granted.
-func (c *Concurrency) restore(ctx context.Context, s *Slot, mine string) (n int64, granted bool, err error) {
+func (c *Limiter) restore(ctx context.Context, s *Slot, mine string) (n int64, granted bool, err error) {
 	for {
 		losses, held := c.held.toCount(s.subject, mostRestored)
 		asked := time.Now()
@@ -223,7 +238,7 @@ func (c *Concurrency) restore(ctx context.Context, s *Slot, mine string) (n int6
 
 // learn stores whether Redis counts a slot that was to be restored. If the slot was
 // released meanwhile, learn takes it back.
-func (c *Concurrency) learn(s *Slot, asked time.Time, there bool, err error) {
+func (c *Limiter) learn(s *Slot, asked time.Time, there bool, err error) {
 	in := ask.Doubt{Last: asked}
 	if err != nil && unanswered(err) {
 		in.Calls = 1
@@ -235,13 +250,13 @@ func (c *Concurrency) learn(s *Slot, asked time.Time, there bool, err error) {
 
 // takeBack releases a slot in the background until it is gone. granted says that Redis
 // certainly granted the slot; then one answer that it is not there is proof enough.
-func (c *Concurrency) takeBack(key, token string, in ask.Doubt, granted bool) {
+func (c *Limiter) takeBack(key, token string, in ask.Doubt, granted bool) {
 	in.TakeBack(c.undo.Start, c.opts.Lease, granted, func() (found bool, err error) {
 		return c.lease.release(context.Background(), key, token)
 	})
 }
 
-func (c *Concurrency) decideLocal(s *Slot) {
+func (c *Limiter) decideLocal(s *Slot) {
 	n, granted := c.held.addBelow(s.subject, c.limit)
 	s.decide(granted, n)
 }
@@ -258,9 +273,9 @@ func (s *Slot) decide(granted bool, n int64) {
 
 // InFlight returns how many requests of a subject are in flight, in all processes
 // together. It costs one round trip and changes nothing. The failure mode does not apply:
-// the errors are [ErrSubject], ctx.Err() and a [*script.Error]. A local Concurrency
+// the errors are [ErrSubject], ctx.Err() and a [*script.Error]. A local Limiter
 // returns how many slots it holds itself, and sends nothing.
-func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, error) {
+func (c *Limiter) InFlight(ctx context.Context, subject string) (int64, error) {
 	if err := c.check(ctx, subject); err != nil {
 		return 0, err
 	}
@@ -270,8 +285,8 @@ func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, erro
 	return c.lease.count(ctx, c.space.Key(subject, c.tail))
 }
 
-// Warm prepares Redis for the first request, as [Limiter.Warm] does.
-func (c *Concurrency) Warm(ctx context.Context) error {
+// Warm prepares Redis for the first request, as Warm of a limit.Limiter does.
+func (c *Limiter) Warm(ctx context.Context) error {
 	if err := c.check(ctx, "warm"); err != nil {
 		return err
 	}
@@ -281,42 +296,23 @@ func (c *Concurrency) Warm(ctx context.Context) error {
 	return c.lease.warm(ctx, c.space.Key("warm", c.tail))
 }
 
-// Name returns the name that was given to NewConcurrency. It panics on a nil or zero
-// Concurrency.
-func (c *Concurrency) Name() string {
-	misuse.Made(c.made(), errConcurrency)
+// Name returns the name that was given to New. It panics on a nil or zero
+// Limiter.
+func (c *Limiter) Name() string {
+	misuse.Made(c.made(), errLimiter)
 	return c.name
 }
 
-func (c *Concurrency) made() bool { return c != nil && c.limit > 0 }
+func (c *Limiter) made() bool { return c != nil && c.limit > 0 }
 
 // check returns what is wrong with a call.
-func (c *Concurrency) check(ctx context.Context, subject string) error {
+func (c *Limiter) check(ctx context.Context, subject string) error {
 	misuse.Context(ctx)
 	switch {
 	case !c.made():
-		return errConcurrency
+		return errLimiter
 	case subject == "":
 		return ErrSubject
 	}
 	return nil
-}
-
-// Stats returns counts of what was decided in this process. It sends nothing, is safe for
-// concurrent use, and panics on a nil or zero Concurrency.
-func (c *Concurrency) Stats() ConcurrencyStats {
-	misuse.Made(c.made(), errConcurrency)
-	s, u := c.count.stats(), c.undo.Stats()
-	return ConcurrencyStats{
-		Allowed: s.Allowed, Denied: s.Denied, Failed: s.Failed, Canceled: s.Canceled, Degraded: s.Degraded,
-		InFlight: c.held.size(),
-		Undoing:  u.Pending, Undone: u.Undone, Lapsing: u.Overflowed,
-		Open: c.lease != nil && c.lease.open(),
-	}
-}
-
-// gauge returns what the store reports about c.
-func (c *Concurrency) gauge() store.Gauge {
-	s := c.Stats()
-	return store.Gauge{Primitive: store.InFlight, Name: c.name, Policies: []string{inflightPolicy}, Active: s.InFlight, Background: s.Undoing, Open: s.Open}
 }

@@ -1,4 +1,4 @@
-package limit
+package inflight
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 type Slot struct {
 	// Allowed reports whether the slot was granted.
 	Allowed bool
-	// Policy is "inflight", as in header fields and events. It is empty if FailOpen
+	// Policy is "inflight", as in header fields and events. It is empty if store.FailOpen
 	// decided. Limit and Remaining are then 0, since they are not known.
 	Policy string
 	// Limit is how many requests of the subject may be in flight at once, and Remaining
@@ -22,12 +22,12 @@ type Slot struct {
 	// RetryAfter is a second if the slot was denied. It is a guess: when a request in
 	// flight will end is not known.
 	RetryAfter time.Duration
-	// Degraded reports that the FailMode made the decision, because Redis did not. Cause
+	// Degraded reports that the store.FailMode made the decision, because Redis did not. Cause
 	// says why. Its text may name keys, so show it to operators only.
 	Degraded bool
 	Cause    error
 
-	of           *Concurrency
+	of           *Limiter
 	key, subject string
 
 	// The mutex of of.held guards the fields below. The token does not change.
@@ -60,7 +60,7 @@ func (s *Slot) Release(ctx context.Context) error {
 	return s.of.giveBack(ctx, s.key, token, in)
 }
 
-func (c *Concurrency) giveBack(ctx context.Context, key, token string, in ask.Doubt) error {
+func (c *Limiter) giveBack(ctx context.Context, key, token string, in ask.Doubt) error {
 	asked := time.Now()
 	_, err := c.lease.release(ctx, key, token)
 	switch {
@@ -72,8 +72,8 @@ func (c *Concurrency) giveBack(ctx context.Context, key, token string, in ask.Do
 	return err
 }
 
-// renewed is a Concurrency as the wheel of leases has it.
-type renewed struct{ *Concurrency }
+// renewed is a Limiter as the wheel of leases has it.
+type renewed struct{ *Limiter }
 
 // Renew renews slots of one subject, as a [lease.Renewer]. A renewal extends only a lease
 // that exists, so a renewal that arrives after a Release changes nothing. If a lease is
@@ -112,7 +112,7 @@ func (c renewed) Renew(key string, all []*lease.Member) {
 }
 
 // takeAgain takes slots of one subject that Redis does not count, as far as is known.
-func (c *Concurrency) takeAgain(key string, missing []*Slot) {
+func (c *Limiter) takeAgain(key string, missing []*Slot) {
 	asked := time.Now()
 	_, _, there, err := c.lease.restore(context.Background(), key, "", missing)
 	for i, s := range missing {
