@@ -39,7 +39,7 @@ type Store interface {
 var ErrNone = errors.New("the client is no store")
 
 // Of returns the inside of a client that is a store. The error is ErrNone, or says why the
-// store cannot be used. Of a nil or zero *store.Store it returns both an error and an
-// inside, of which only Budget, Space, Pending and Leases may be used. Package store sets
-// Of: package script, which needs it, cannot import package store.
+// store cannot be used. For a nil or zero *store.Store, Of returns both an error and an
+// inside. Use only Budget, Space, Pending and Leases of that one. Package store sets Of:
+// package script needs it, and cannot import package store.
 var Of = func(call.Processor) (Store, error) { return nil, ErrNone }
