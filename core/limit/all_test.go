@@ -30,6 +30,9 @@ func TestAllEqualsAsking(t *testing.T) {
 			for i := range 2 + rng.IntN(2) {
 				k := kinds[rng.IntN(len(kinds))]
 				p := randomPolicy(rng, k)
+				for isInstant(p) {
+					p = randomPolicy(rng, k)
+				}
 				alike := newTestLocal(t, nil, p)
 				l := newTestLocal(t, nil, p)
 				// See TestAllGivesBackToABucket. What a window of some milliseconds granted
