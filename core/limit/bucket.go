@@ -113,6 +113,11 @@ func (b *bucket) alone() *script.Script {
 
 func (b *bucket) most() int64 { return b.largest }
 
+// heaviest returns the largest debt in permits for which no arithmetic overflows.
+func (b *bucket) heaviest() int64 {
+	return b.limit * max(min(1<<61/b.capacity, math.MaxInt64/2/int64(b.whole)), 1)
+}
+
 func (b *bucket) args(cost int64) []any {
 	args := []any{integer(max(cost, 0) * b.unit), integer(b.capacity), integer(b.drain)}
 	if b.fast {

@@ -2,7 +2,6 @@ package limit
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/background"
@@ -95,16 +94,11 @@ func room(r rule, cost, n int64) (all int64, fits bool) {
 // counts returns how many permits a granted cost counts as. If n is above the limit, a
 // bucket counts more than its capacity, so that its debt takes n times as long to drain.
 func counts(r rule, cost, n int64) int64 {
-	if b, is := r.(*bucket); is && n > 1 {
-		return min(cost*n, b.heaviest())
+	if drains, is := r.(interface{ heaviest() int64 }); is && n > 1 {
+		return min(cost*n, drains.heaviest())
 	}
 	all, _ := room(r, cost, n)
 	return all
-}
-
-// heaviest returns the largest debt in permits for which no arithmetic overflows.
-func (b *bucket) heaviest() int64 {
-	return b.limit * max(min(1<<61/b.capacity, math.MaxInt64/2/int64(b.whole)), 1)
 }
 
 // takeShare does in Go what the scripts do. It reads every rule's cell. If all enforced

@@ -96,21 +96,27 @@ func aMinute(t *testing.T, p Policy, known int, before int64) (granted int64) {
 func TestInstancesShareALimit(t *testing.T) {
 	t.Parallel()
 	const limit = 500
-	for _, p := range []Policy{
-		FixedWindow{Limit: limit, Window: time.Minute},
-		SlidingWindow{Limit: limit, Window: time.Minute},
-		SlidingLog{Limit: limit, Window: time.Minute},
-		CalendarWindow{Limit: limit, Every: Hour},
-		TokenBucket{Rate: limit, Per: time.Minute, Burst: limit / 10},
-		TokenBucket{Rate: limit, Per: time.Minute, Burst: 1},
+	for _, c := range []struct {
+		Policy
+
+		burst int64 // of a bucket
+	}{
+		{FixedWindow{Limit: limit, Window: time.Minute}, 0},
+		{SlidingWindow{Limit: limit, Window: time.Minute}, 0},
+		{SlidingLog{Limit: limit, Window: time.Minute}, 0},
+		{CalendarWindow{Limit: limit, Every: Hour}, 0},
+		{TokenBucket{Rate: limit, Per: time.Minute, Burst: limit / 10}, limit / 10},
+		{TokenBucket{Rate: limit, Per: time.Minute, Burst: 1}, 1},
+		{KeepOnChange(TokenBucket{Name: "kept", Rate: limit, Per: time.Minute, Burst: limit / 10}), limit / 10},
+		{KeepOnChange(TokenBucket{Name: "kept-1", Rate: limit, Per: time.Minute, Burst: 1}), 1},
 	} {
+		p := c.Policy
 		t.Run(p.PolicyName(), func(t *testing.T) {
 			t.Parallel()
-			most := int64(limit)
+			most := limit + c.burst
 			befores := []int64{0, 10, 200, 450, limit}
-			if b, is := p.(TokenBucket); is {
-				most += b.Burst
-				befores = []int64{0, min(10, b.Burst), b.Burst}
+			if c.burst > 0 {
+				befores = []int64{0, min(10, c.burst), c.burst}
 			}
 			controlled := true
 			if redistest.Race { // it has nothing to find here; soak runs all without it

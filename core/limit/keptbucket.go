@@ -109,6 +109,12 @@ func (b *keptBucket) charged(c *cell) bool {
 	return c.by != nil && c.by.drain == b.drain && c.by.per == b.per && c.by.largest == b.largest
 }
 
+// heaviest returns the largest debt in permits for which no arithmetic overflows.
+func (b *keptBucket) heaviest() int64 {
+	whole := gone(b.capacity, b.drain, b.per) * int64(time.Microsecond)
+	return b.limit * max(min(1<<61/(b.capacity*b.per), math.MaxInt64/2/whole), 1)
+}
+
 func (b *keptBucket) add(c *cell, units int64) {
 	if debt := c.owes(); debt == 0 || !b.charged(c) || (c.now-c.from)*b.drain > mostDrained {
 		c.n, c.from = debt, c.now
