@@ -145,7 +145,7 @@ var limitBugs = []source{
 		{"an instance takes the whole limit", "return left / n\n", "return left\n"},
 		{"an instance grants nothing of a small limit", "if limit < n && left == limit {", "if false {"},
 		{"a permit of one of n counts once", "return min(cost*max(n, 1), limit), true", "return min(cost, limit), true"},
-		{"a small bucket drains for one instance", "return min(cost*n, b.heaviest())", "return min(cost*n, b.limit)"},
+		{"a small bucket drains for one instance", "return min(cost*n, drains.heaviest())", "return min(cost, drains.heaviest())"},
 		{"a cost above the share tells a wrong wait", "s.RetryAfter = retryShare", "s.RetryAfter = 0"},
 	}},
 	{"core/limit/seed.go", []bug{
