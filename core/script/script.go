@@ -59,10 +59,6 @@ func (s *Script) Replies(number func(n int64) bool, other func(reply any) bool) 
 	return (*Script)(s.made().Replies(number, other))
 }
 
-// IsOwn reports whether an error with that text, as a script returns it, is the script's
-// own: whether a call that ends with it is [ErrFailed]. Package scripttest uses it.
-func (s *Script) IsOwn(text string) bool { return s.made().IsOwn(text) }
-
 // Name returns the name of the script's file.
 func (s *Script) Name() string { return s.made().Name() }
 

@@ -109,8 +109,8 @@ func isCallers(err error) bool {
 // says nothing about Redis.
 type gaveUpError struct{ error }
 
-// send makes a call within that budget. If the breaker is open, it sends only essential
-// calls, and does not count them. Calls of scripts that are Batched go through the queue.
+// send makes a call within that budget. Calls of scripts that are Batched go through the
+// queue, unless the breaker is open.
 func (b *breaker) send(ctx context.Context, c *call.Call, budget time.Duration) error {
 	if b.queue != nil && c.Script().IsBatched() && !b.open.Load() {
 		err := b.calls.Do(ctx, c, budget, b.queue)
@@ -128,9 +128,10 @@ func isShort(ctx context.Context, due time.Time) bool {
 	return has && deadline.Before(due)
 }
 
-// sendAlone makes a call without the queue. It asks the breaker itself. While the breaker
-// is open, a short call must not find out whether Redis answers again, because it has less
-// time than Redis has. A probe does, and then no call need do it.
+// sendAlone makes a call without the queue. While the breaker is open, it sends only
+// essential calls, and does not count them. While it is half-open, it sends and counts one
+// call. A short call that is not essential is held back in both states, because it has less
+// time than Redis has. A probe then finds out whether Redis answers again.
 func (b *breaker) sendAlone(ctx context.Context, c *call.Call, budget time.Duration) error {
 	if c.Asked.IsZero() {
 		c.Asked = time.Now()
@@ -148,7 +149,7 @@ func (b *breaker) sendAlone(ctx context.Context, c *call.Call, budget time.Durat
 		}
 		return err
 	}
-	err := b.count(send)
+	err := b.counted(send)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		if !c.Script().IsEssential() {
 			return b.holdBack(c)
@@ -180,9 +181,9 @@ func (b *breaker) sendAlone(ctx context.Context, c *call.Call, budget time.Durat
 	return b.node.explain(err)
 }
 
-// count makes a call and counts how it ended, or returns the error of a breaker that lets no
+// counted makes a call and counts how it ended, or returns the error of a breaker that lets no
 // call through. A call does not count if a hook ends its goroutine.
-func (b *breaker) count(send func() error) error {
+func (b *breaker) counted(send func() error) error {
 	done, err := b.Allow()
 	if err != nil {
 		return err
@@ -209,7 +210,7 @@ func (b *breaker) Note(r queue.Result, calls int) {
 		err = errNotSent
 	default:
 	}
-	_ = b.count(func() error { return err })
+	_ = b.counted(func() error { return err })
 	if err == nil {
 		b.node.answered()
 		return

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
@@ -221,9 +220,7 @@ func TestADeadShardOfARing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const dead = "127.0.0.2:1"
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		defer m.Close()
+		m := redistest.Bubble(t)
 		ring := redis.NewRing(&redis.RingOptions{
 			Addrs:                 map[string]string{"alive": "127.0.0.1:1", "dead": dead},
 			HeartbeatFrequency:    time.Hour, // or it would take the dead one out

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
@@ -84,9 +83,7 @@ func TestShortCalls(t *testing.T) {
 func shortCalls(t *testing.T, mode store.QueueMode, slow time.Duration, canceled bool, patience time.Duration) {
 	t.Helper()
 	const budget = limit.DefaultBudget
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	defer m.Close()
+	m := redistest.Bubble(t)
 	rdb := redistest.BubbleClient(t, m)
 	defer func() {
 		time.Sleep(time.Minute) // what runs in the background

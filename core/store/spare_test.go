@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
@@ -58,9 +57,7 @@ type shop struct {
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	t.Cleanup(m.Close)
+	m := redistest.Bubble(t)
 	client := redistest.BubbleClient(t, m)
 	s := &shop{rdb: &fading{Client: client}}
 	st := of(t, s.rdb)

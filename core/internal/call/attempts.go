@@ -17,7 +17,7 @@ import (
 func (cl *Client) Do(ctx context.Context, c *Call, budget time.Duration, by Transport) error {
 	s, call := c.script, &c.sent
 	call.begin(ctx, c.Asked, budget)
-	call.polled = cl.pipeline != nil // a pipeline asks for Done once, and only if it must wait
+	call.polled = cl.pipeline != nil // an AutoPipeliner does not poll Done first, so its first Done must already end with the budget
 	if by != nil && !plain(c.args) {
 		by = nil // in a batch, an argument that cannot be written would make the other calls fail too
 	}
@@ -39,7 +39,7 @@ func (cl *Client) Do(ctx context.Context, c *Call, budget time.Duration, by Tran
 		case call.isShort() && isDeadline(err): // the caller would have left before the answer
 			return context.DeadlineExceeded
 		case errors.Is(err, wire.ErrUnmerged):
-			call.alone = true
+			call.unmerged = true
 		case !judged.Again:
 			return s.Fail(judged.Class, cause(err, judged))
 		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):

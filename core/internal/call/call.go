@@ -37,12 +37,12 @@ type Call struct {
 type sent struct {
 	budget
 
-	by     Transport // nil if the client sends it by itself
-	script *wire.Script
-	alone  bool // it must not be merged
-	gaveUp bool // the transport has ended the last attempt
-	first  wire.Command
-	few    [9]any // the words of a short command
+	by       Transport // nil if the client sends it by itself
+	script   *wire.Script
+	unmerged bool // it must not be merged
+	gaveUp   bool // the transport stopped waiting before the command of the last attempt had ended
+	first    wire.Command
+	few      [9]any // the words of a short command
 }
 
 // Transport sends commands. A queue is one.

@@ -173,6 +173,6 @@ func (c *sent) command(ctx context.Context, attempt int, words []any) *wire.Comm
 	if attempt > 0 {
 		cmd, words = new(wire.Command), slices.Clone(words)
 	}
-	cmd.Set(ctx, c.script, words, c.alone, c.due())
+	cmd.Set(ctx, c.script, words, c.unmerged, c.due())
 	return cmd
 }

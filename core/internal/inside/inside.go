@@ -38,8 +38,8 @@ type Store interface {
 // ErrNone reports that a client is no store.
 var ErrNone = errors.New("the client is no store")
 
-// Of returns the inside of a client that is a store. The error is ErrNone, or says why the
-// store cannot be used. For a nil or zero *store.Store, Of returns both an error and an
-// inside. Use only Budget, Space, Pending and Leases of that one. Package store sets Of:
-// package script needs it, and cannot import package store.
+// Of returns the inside of a client that is a store. If it is none, the error is [ErrNone].
+// For a nil or zero *store.Store, Of returns an error and a Store of which only Budget, Space,
+// Pending and Leases may be called: they return defaults. Package store sets Of, because
+// package script needs it and cannot import package store.
 var Of = func(call.Processor) (Store, error) { return nil, ErrNone }

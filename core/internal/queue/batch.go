@@ -18,7 +18,7 @@ type Batch struct {
 	Deadline time.Time // when the last budget of its calls ends
 
 	bytes  int
-	direct bool  // its caller sends it, and it has no entries
+	lone   bool  // its caller sends it, and it has no entries
 	sent   int64 // when it was sent
 	latest int64 // Deadline by the queue's clock
 	lost   bool  // no caller waits for it any more
@@ -72,9 +72,9 @@ type Server interface {
 	// Send sends the calls of a batch. It returns when each call has its answer, or when
 	// no answer is expected any more. Several batches may be in flight at once.
 	Send(b *Batch) Result
-	// Alone sends the call of a lone caller, which waits for it. The context ends the call.
-	Alone(ctx context.Context, c Call) Result
-	// Left reports that the caller of Alone left before the budget had ended. That says
+	// SendLone sends the call of a lone caller, which waits for it. The context ends the call.
+	SendLone(ctx context.Context, c Call) Result
+	// Left reports that the caller of SendLone left before the budget had ended. That says
 	// nothing about the server of the key, so Left may ask the server.
 	Left(key string)
 	// Note reports the result of each batch, except Ignored. It also reports Unsent for

@@ -3,7 +3,7 @@
 // While a batch is in flight, callers wait in a [Queue], and the next batch takes all of
 // them. Batches are spread over the round trip: each leaves an eighth of a round trip
 // after the one before. So a caller waits little for its batch, and batches do not return
-// together. A lone caller makes its call by itself (Alone of the [Server]).
+// together. A lone caller makes its call by itself (SendLone of the [Server]).
 //
 // A call is sent at most once. If its caller leaves while the call still waits, the call
 // does not run. While the server is late, or has not answered a batch, the queue sends

@@ -52,9 +52,9 @@ func (d *double) Send(b *Batch) Result {
 	return max(result, Answered)
 }
 
-// Alone answers after a round trip, unless the server is stopped: then it waits for the end
+// SendLone answers after a round trip, unless the server is stopped: then it waits for the end
 // of the call.
-func (d *double) Alone(ctx context.Context, c Call) Result {
+func (d *double) SendLone(ctx context.Context, c Call) Result {
 	d.mu.Lock()
 	d.alone++
 	stopped := d.stopped

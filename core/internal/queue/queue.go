@@ -78,7 +78,7 @@ func (q *Queue) at(t time.Time) int64 { return int64(t.Sub(q.began)) + 1 }
 // withdrawn in time, it did not run. If sending did not return, the error is errGone. The
 // context must have a deadline.
 func (q *Queue) Do(ctx context.Context, c Call) error {
-	if q.direct(ctx, c) {
+	if q.sendLone(ctx, c) {
 		return nil
 	}
 	e, _ := q.entries.Get().(*Entry)

@@ -47,8 +47,8 @@ type link struct {
 	perCall time.Duration
 }
 
-func (link) Alone(context.Context, Call) Result { panic("no call goes by itself in these tests") }
-func (link) Left(string)                        {}
+func (link) SendLone(context.Context, Call) Result { panic("no call goes by itself in these tests") }
+func (link) Left(string)                           {}
 
 func (l link) Send(b *Batch) Result {
 	for _, e := range b.Entries {

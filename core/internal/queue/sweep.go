@@ -111,7 +111,7 @@ func (q *Queue) expireInFlight(now, grace int64) (lost []lostBatch) {
 		// latest is the end of a budget.
 		end := max(b.latest, b.sent+q.pace.overdue()) + grace
 		switch {
-		case b.direct:
+		case b.lone:
 			kept = append(kept, b)
 		case end > now:
 			q.alarm.set(q, now, end)

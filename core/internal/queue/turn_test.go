@@ -102,19 +102,19 @@ func TestATimeThatHasPassedIsNoTurn(t *testing.T) {
 	})
 }
 
-// TestADirectCallThatEndsLate says something about this process, not about the server.
-func TestADirectCallThatEndsLate(t *testing.T) {
+// TestALoneCallThatEndsLate says something about this process, not about the server.
+func TestALoneCallThatEndsLate(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 		for _, late := range []time.Duration{0, 2 * time.Duration(punctual)} {
 			answers(t, q)
-			b, ok := q.beginDirect()
+			b, ok := q.beginLone()
 			if !ok {
-				t.Fatal("a lone caller: got no direct call, want one")
+				t.Fatal("a lone caller: got no lone call, want one")
 			}
 			before := d.noted(Unanswered)
 			time.Sleep(budget + late)
-			q.endDirect(b, Unanswered, true)
+			q.endLone(b, Unanswered, true)
 			if lost := d.noted(Unanswered) > before; lost == (late > 0) || (q.turn.grace() > 0) != (late > 0) {
 				t.Errorf("an end %v after the budget: got lost %t and a grace of %v", late, lost, time.Duration(q.turn.grace()))
 			}

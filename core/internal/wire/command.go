@@ -14,24 +14,24 @@ import (
 // again. The zero Command is ready for Set.
 type Command struct {
 	redis.Cmd
-	state  atomic.Uint32
-	alone  bool // it must not be merged
-	whole  bool // its reply is number, from a merged call
-	text   text
-	due    time.Time
-	next   *Command // the next one in a run
-	number int64
+	state    atomic.Uint32
+	unmerged bool // it must not be merged
+	whole    bool // its reply is number, from a merged call
+	text     text
+	due      time.Time
+	next     *Command // the next one in a run
+	number   int64
 }
 
 // Set makes it a command with these words. The second of them is missing: it becomes the
 // text of the script if the first is eval, and its SHA otherwise. due is when the budget of
-// the call ends. If alone is true, the command is not merged.
-func (c *Command) Set(ctx context.Context, s *Script, words []any, alone bool, due time.Time) {
+// the call ends. If unmerged is true, the command is not merged.
+func (c *Command) Set(ctx context.Context, s *Script, words []any, unmerged bool, due time.Time) {
 	eval := words[0] == "eval"
 	words[1] = &c.text
 	c.Cmd = *redis.NewCmd(ctx, words...)
 	c.text = text{of: c, script: s, eval: eval}
-	c.alone, c.due = alone || eval, due
+	c.unmerged, c.due = unmerged || eval, due
 }
 
 // These are the states of a command. It ends in one of the last two, and stays in it.

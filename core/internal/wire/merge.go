@@ -129,7 +129,7 @@ func (m *Merger) emit(one *merged) {
 }
 
 func mergeable(c *Command) bool {
-	if c.alone || c.text.script.merging == nil {
+	if c.unmerged || c.text.script.merging == nil {
 		return false
 	}
 	words := c.Args()

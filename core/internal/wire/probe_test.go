@@ -3,6 +3,7 @@ package wire_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,7 +20,7 @@ func TestAProbeIsAnsweredByAnErrorAlone(t *testing.T) {
 	for want, client := range map[bool]interface {
 		Process(ctx context.Context, cmd redis.Cmder) error
 	}{
-		true:  redistest.Standalone(t).Client(t),
+		true:  redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }),
 		false: redistest.SameClient{Reply: "OK"},
 	} {
 		probe := wire.NewProbe(t.Context(), redistest.Prefix(t))

@@ -49,8 +49,8 @@ func NewSender(client Pipeliner, honours bool, unknown func(reply error)) *Sende
 	return s
 }
 
-// Alone sends the command of a lone caller, whose context ends it.
-func (s *Sender) Alone(ctx context.Context, c queue.Call) queue.Result {
+// SendLone sends the command of a lone caller, whose context ends it.
+func (s *Sender) SendLone(ctx context.Context, c queue.Call) queue.Result {
 	cmd := c.(*Command)
 	return s.result(cmd, background.Process(ctx, s.client, cmd))
 }
@@ -63,7 +63,7 @@ func (s *Sender) Send(b *queue.Batch) queue.Result {
 			background.NoDeadlines()
 		}
 		ctx.values = b.Entries[0].Context
-		return s.Alone(ctx, b.Entries[0].Call)
+		return s.SendLone(ctx, b.Entries[0].Call)
 	}
 	m, _ := s.memory.Get().(*batch)
 	if m == nil {

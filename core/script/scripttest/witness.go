@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -86,7 +87,7 @@ func (w *witness) hear(report any) {
 	switch {
 	case failed:
 		w.failed(number(parts[4]), failure.Error())
-		if w.call.Fails != "" && !w.script.IsOwn(failure.Error()) {
+		if w.call.Fails != "" && !(*wire.Script)(w.script).IsOwn(failure.Error()) {
 			w.addf(number(parts[4]), "it returns the error %q, which its callers take for a proxy's: write the text as one string, or raise it by error()", failure.Error())
 		}
 	case parts[3] != "replied":

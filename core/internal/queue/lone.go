@@ -7,14 +7,14 @@ import (
 	"github.com/neap-go/neap/core/internal/background"
 )
 
-// direct sends the call of a lone caller on the caller's own goroutine, and reports whether
+// sendLone sends the call of a lone caller on the caller's own goroutine, and reports whether
 // it did. A short call does not go so: its batch waits for the answer longer than its
 // caller, and so shows whether the server answers.
-func (q *Queue) direct(ctx context.Context, c Call) bool {
+func (q *Queue) sendLone(ctx context.Context, c Call) bool {
 	if deadline, _ := ctx.Deadline(); !q.honours || deadline.Before(c.Due()) {
 		return false
 	}
-	b, ok := q.beginDirect()
+	b, ok := q.beginLone()
 	if !ok {
 		return false
 	}
@@ -25,16 +25,16 @@ func (q *Queue) direct(ctx context.Context, c Call) bool {
 			r = Ignored
 			q.server.Left(c.Key())
 		}
-		q.endDirect(b, r, over)
+		q.endLone(b, r, over)
 	}()
-	r = q.server.Alone(ctx, c)
+	r = q.server.SendLone(ctx, c)
 	return true
 }
 
-// beginDirect reports whether a caller is alone: nothing waits, nothing is in flight, the
+// beginLone reports whether a caller is alone: nothing waits, nothing is in flight, the
 // last batch had one call, and the process has CPU to spare. If so, the caller makes its
-// call by itself and reports the result to endDirect.
-func (q *Queue) beginDirect() (*Batch, bool) {
+// call by itself and reports the result to endLone.
+func (q *Queue) beginLone() (*Batch, bool) {
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -42,17 +42,18 @@ func (q *Queue) beginDirect() (*Batch, bool) {
 		return nil, false
 	}
 	b := q.newBatch()
-	b.direct = true
+	b.lone = true
 	q.start(b, now, 1)
 	return b, true
 }
 
-// endDirect ends what beginDirect began. left says that the budget ended first. Then the
-// result says something about the server only if the caller noticed that at most 5 ms
-// later. A caller that is later shows that the process is short of CPU.
-func (q *Queue) endDirect(b *Batch, r Result, left bool) {
+// endLone ends what beginLone began. over says that the caller's context ended before
+// there was a reply. If that was the end of the budget, the result says something about the
+// server only if the caller noticed it at most 5 ms later. A caller that is later shows that
+// the process is short of CPU.
+func (q *Queue) endLone(b *Batch, r Result, over bool) {
 	now := q.now()
-	if late := now - b.sent - q.pace.budget; left && late > punctual { // its answer may have arrived and not been read
+	if late := now - b.sent - q.pace.budget; over && late > punctual { // its answer may have arrived and not been read
 		q.turn.note(late, now)
 		r = Ignored
 	}

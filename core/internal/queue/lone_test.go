@@ -52,45 +52,45 @@ func TestALoneCallSaysHowItEnded(t *testing.T) {
 func TestALoneCallerAsksByItself(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
-		if _, ok := q.beginDirect(); ok {
-			t.Error("before the server has answered: got a direct call, want none")
+		if _, ok := q.beginLone(); ok {
+			t.Error("before the server has answered: got a lone call, want none")
 		}
 		answers(t, q)
-		b, ok := q.beginDirect()
+		b, ok := q.beginLone()
 		if !ok {
-			t.Fatal("a lone caller: got no direct call, want one")
+			t.Fatal("a lone caller: got no lone call, want one")
 		}
-		if _, ok := q.beginDirect(); ok {
-			t.Error("beside a direct call: got a second one, want none")
+		if _, ok := q.beginLone(); ok {
+			t.Error("beside a lone call: got a second one, want none")
 		}
 		var a asked
 		a.ask(t.Context(), q, 5, 0)
 		a.wg.Wait()
-		q.endDirect(b, Answered, false)
+		q.endLone(b, Answered, false)
 		q.mu.Lock()
 		q.lastCalls = 5 // as if one batch had taken all of them
 		q.mu.Unlock()
-		if _, ok := q.beginDirect(); ok {
-			t.Error("after a batch of several: got a direct call, want none")
+		if _, ok := q.beginLone(); ok {
+			t.Error("after a batch of several: got a lone call, want none")
 		}
 		answers(t, q)
-		b, ok = q.beginDirect()
+		b, ok = q.beginLone()
 		if !ok {
-			t.Fatal("after a batch of one: got no direct call, want one")
+			t.Fatal("after a batch of one: got no lone call, want one")
 		}
-		q.endDirect(b, Ignored, false)
+		q.endLone(b, Ignored, false)
 		q.turn.note(2*punctual, q.now())
-		if _, ok := q.beginDirect(); ok {
-			t.Error("while turns are long: got a direct call, want none")
+		if _, ok := q.beginLone(); ok {
+			t.Error("while turns are long: got a lone call, want none")
 		}
 		time.Sleep(3 * time.Duration(turnSpan))
 		q.turn.note(0, q.now())
-		if b, ok = q.beginDirect(); !ok {
-			t.Fatal("after turns are short again: got no direct call, want one")
+		if b, ok = q.beginLone(); !ok {
+			t.Fatal("after turns are short again: got no lone call, want one")
 		}
-		q.endDirect(b, Unanswered, false)
-		if _, ok := q.beginDirect(); ok {
-			t.Error("to a silent server: got a direct call, want none")
+		q.endLone(b, Unanswered, false)
+		if _, ok := q.beginLone(); ok {
+			t.Error("to a silent server: got a lone call, want none")
 		}
 		if n := len(d.sent()) + 1; d.noted(Answered) != n || d.noted(Unanswered) != 1 {
 			t.Errorf("the noted results: got %v, want %d answers and one that is missing", d.notes, n)
