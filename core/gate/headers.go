@@ -166,13 +166,16 @@ func appendUnit(text []byte, unit string) []byte {
 	return strconv.AppendQuoteToASCII(text, unit)
 }
 
+// unitInFlight is the unit of a limit on requests in flight (section 3.1.2 of the draft).
+const unitInFlight = "concurrent-requests"
+
 // inFlight formats the decision of a limit on requests in flight.
 func (h Headers) inFlight(s *inflight.Slot) []Field {
 	if h == HeadersNone || s.Policy == "" {
 		return nil
 	}
 	var room [128]byte
-	text := appendUnit(appendItem(room[:0], s.Policy, ";q=", s.Limit), limit.UnitConcurrentRequests)
+	text := appendUnit(appendItem(room[:0], s.Policy, ";q=", s.Limit), unitInFlight)
 	cut := len(text)
 	all := string(appendItem(text, s.Policy, ";r=", s.Remaining))
 	return []Field{

@@ -195,7 +195,8 @@ func (g *rateLimit) check(limiter *limit.Limiter) error {
 	return nil
 }
 
-// RateLimitGate is a gate that [RateLimit] made. [RateLimits] makes one gate of several.
+// RateLimitGate is a gate that [RateLimit] made. [RateLimits] makes one gate of several,
+// and panics on a nil one. A RateLimitGate is safe for concurrent use.
 type RateLimitGate interface {
 	Gate
 

@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// These are the defaults of Options, and the range of a lease.
+// These are the defaults of Options.
 const (
 	DefaultLease          = 30 * time.Second
 	DefaultRetention      = 24 * time.Hour
@@ -18,16 +18,13 @@ const (
 	DefaultWait           = 10 * time.Second
 	DefaultRetryDelay     = 100 * time.Millisecond
 
-	MinLease      = 50 * time.Millisecond
-	MaxLease      = 24 * time.Hour
-	MinRetryDelay = 5 * time.Millisecond
-
 	minRetention = time.Second
 	maxRetention = 366 * 24 * time.Hour
 )
 
-// Options are the options of a Guard. New copies them. Guards with the same name and prefix
-// should have the same Options and the same [Policy].
+// Options are the options of a Guard. The zero value is ready to use. New copies them. Guards
+// with the same name and prefix should have the same Options and the same [Policy], which is
+// an argument of New.
 type Options struct {
 	// EncryptionKeys, if there are any, encrypt the results. The first key encrypts, and
 	// each of them decrypts. A result is [ErrUnreadable] if its key is gone, or if it was
@@ -40,8 +37,8 @@ type Options struct {
 	// take longer until a server has first answered, up to the store's FirstContact. While
 	// the process is short of CPU it may take up to a second longer.
 	Budget time.Duration
-	// Lease is how long a claim outlives its process if the process disappears: MinLease
-	// to MaxLease. 0 means DefaultLease. neap renews a lease when a third of it has
+	// Lease is how long a claim outlives its process if the process disappears: 50 ms
+	// to 24 h. 0 means DefaultLease. neap renews a lease when a third of it has
 	// passed, so a run may take longer.
 	Lease time.Duration
 	// Retention is how long a result is remembered: a second to a year (366 days), and no
@@ -60,7 +57,7 @@ type Options struct {
 	// options.
 	Wait time.Duration
 	// RetryDelay is the longest time between two calls to Redis by a caller that waits:
-	// MinRetryDelay to 24 h. 0 means DefaultRetryDelay. In each process one caller asks
+	// 5 ms to 24 h. 0 means DefaultRetryDelay. In each process one caller asks
 	// for all that wait for a key.
 	RetryDelay time.Duration
 }
@@ -74,11 +71,11 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	}
 	var c options.Check
 	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(script.DefaultBudget))
-	c.Milliseconds("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
+	c.Milliseconds("Lease", &own.Lease, options.MinLease, options.MaxLease, DefaultLease)
 	c.Milliseconds("Retention", &own.Retention, minRetention, maxRetention, DefaultRetention)
 	c.Milliseconds("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, max(DefaultDoubtRetention, own.Retention))
-	c.Duration("Wait", &own.Wait, time.Millisecond, MaxLease, DefaultWait)
-	c.Duration("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)
+	c.Duration("Wait", &own.Wait, time.Millisecond, options.MaxLease, DefaultWait)
+	c.Duration("RetryDelay", &own.RetryDelay, options.MinRetryDelay, options.MaxLease, DefaultRetryDelay)
 	if own.Retention < own.Lease {
 		c.Faultf("Retention is %v: use at least the Lease, %v", own.Retention, own.Lease)
 	}

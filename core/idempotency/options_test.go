@@ -28,7 +28,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		opts   *idempotency.Options
 	}{
 		{retry, nil}, {idempotency.Reject{}, nil}, {idempotency.Reconcile{Find: asks}, nil},
-		{retry, &idempotency.Options{Lease: idempotency.MaxLease}},
+		{retry, &idempotency.Options{Lease: 24 * time.Hour}},
 	} {
 		if g, err := idempotency.New(rdb, "n", fine.policy, fine.opts); err != nil || g.Name() != "n" {
 			t.Errorf("%+v: got %v, want a guard of the name n", fine, err)
@@ -41,7 +41,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		want   []string // the field and its remedy
 	}{
 		"budget":          {retry, &options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
-		"short lease":     {retry, &options{Lease: idempotency.MinLease - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
+		"short lease":     {retry, &options{Lease: 50*time.Millisecond - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
 		"long lease":      {retry, &options{Lease: math.MaxInt64}, []string{"Lease is"}},
 		"short retention": {retry, &options{Retention: time.Second - 1}, []string{"Retention is", "use 1s to 8784h0m0s, or 0 for 24h0m0s"}},
 		"below the lease": {retry, &options{Lease: time.Minute, Retention: time.Second}, []string{"Retention is 1s", "at least the Lease, 1m0s"}},

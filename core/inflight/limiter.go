@@ -24,9 +24,9 @@ const inflightPolicy = "inflight"
 // retryFull is the RetryAfter of a denied Slot.
 const retryFull = time.Second
 
-// MaxLimit is the highest limit of a [Limiter]. It bounds how many leases a script reads
+// maxLimit is the highest limit of a [Limiter]. It bounds how many leases a script reads
 // after the server's clock was set back.
-const MaxLimit = 100_000
+const maxLimit = 100_000
 
 // Limiter limits how many requests of a subject are in flight at once, in all processes
 // together. Each request holds a slot with a lease. The process renews the lease while the
@@ -58,7 +58,7 @@ type Limiter struct {
 	store *store.Store // nil if slots are counted in this process alone
 }
 
-// New makes a limit on requests in flight: 1 to MaxLimit for each
+// New makes a limit on requests in flight: 1 to 100,000 for each
 // subject. rdb is a go-redis client or a [store.Store].
 //
 // The name sets its keys apart from those of others. It has 1 to 64 letters, digits,
@@ -79,7 +79,8 @@ func New(rdb script.Client, name string, limit int64, opts *Options) (*Limiter, 
 }
 
 // NewLocal makes a limit on requests in flight in this process: for tests, for
-// development, or for a single instance. Its errors are those of New.
+// development, or for a single instance. N instances together admit up to N times the limit.
+// Its errors, and what nil options mean, are those of New.
 func NewLocal(name string, limit int64, opts *Options) (*Limiter, error) {
 	c, err := newLimiter(nil, name, limit, opts)
 	if err != nil {
@@ -92,8 +93,8 @@ func newLimiter(st *store.Store, name string, limit int64, opts *Options) (*Limi
 	in, _ := inside.Of(st)
 	own, err := opts.withDefaults(in)
 	space, fault := in.Space("inflight", name)
-	if limit < 1 || limit > MaxLimit {
-		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxLimit), fault)
+	if limit < 1 || limit > maxLimit {
+		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, maxLimit), fault)
 	}
 	return &Limiter{name: name, store: st, limit: limit, opts: own, space: space, tail: keyspace.Span(own.Lease), undo: undo.Undoer{Total: in.Pending()}}, errors.Join(fault, err)
 }
@@ -285,7 +286,9 @@ func (c *Limiter) InFlight(ctx context.Context, subject string) (int64, error) {
 	return c.lease.count(ctx, c.space.Key(subject, c.tail))
 }
 
-// Warm prepares Redis for the first request, as Warm of a limit.Limiter does.
+// Warm connects to Redis, loads the scripts on every node of a cluster, and counts the slots
+// of one subject. It changes no slot. Its errors and its time limit are those of Warm of a
+// limit.Limiter. A local Limiter sends nothing.
 func (c *Limiter) Warm(ctx context.Context) error {
 	if err := c.check(ctx, "warm"); err != nil {
 		return err

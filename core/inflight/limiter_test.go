@@ -184,7 +184,7 @@ func TestNeverMoreInFlight(t *testing.T) {
 
 func TestWithoutASubject(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
+	_, rdb := redistest.Miniredis(t)
 	c := strict(t, rdb, "p", 1, 0)
 	if s, err := c.Try(t.Context(), ""); s != nil || !errors.Is(err, ErrSubject) {
 		t.Errorf("a try without a subject: got %+v, %v, want no slot and ErrSubject", s, err)
@@ -200,7 +200,7 @@ func TestWithoutASubject(t *testing.T) {
 
 func TestSubjectsAreKeptSecret(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
+	_, rdb := redistest.Miniredis(t)
 	secret := []byte("0123456789abcdef")
 	st := storetest.Open(t, rdb, store.Options{SubjectSecret: secret})
 	c := must(New(st, "c", 1, &Options{Budget: 5 * time.Second, Fail: store.FailClosed}))(t)
@@ -219,7 +219,7 @@ func TestSubjectsAreKeptSecret(t *testing.T) {
 
 func TestBadOptionsAreRefused(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
+	_, rdb := redistest.Miniredis(t)
 	for name, c := range map[string]struct {
 		rdb   script.Client
 		name  string
@@ -228,7 +228,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		want  []string
 	}{
 		"limit 0":         {rdb, "n", 0, nil, []string{"limit is 0", "from 1 to 100000"}},
-		"too high":        {rdb, "n", MaxLimit + 1, nil, []string{"limit is 100001"}},
+		"too high":        {rdb, "n", maxLimit + 1, nil, []string{"limit is 100001"}},
 		"name":            {rdb, "a:b", 1, nil, []string{"name", "1 to 64"}},
 		"budget":          {rdb, "n", 1, &Options{Budget: -1}, []string{"Budget is -1ns: use 1ms to 1h0m0s"}},
 		"bare budget":     {rdb, "n", 1, &Options{Budget: 50}, []string{"Budget is 50ns: use 1ms to 1h0m0s"}},
@@ -342,9 +342,9 @@ func TestWithoutRedis(t *testing.T) {
 // already holds leave less room.
 func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 	t.Parallel()
-	_, client := newServer(t)
+	_, client := redistest.Miniredis(t)
 	rdb := &redistest.AbsentClient{Processor: client}
-	c := must(New(rdb, "c", 2, &Options{Budget: time.Second}))(t)
+	c := must(New(rdb, "c", 2, &Options{Budget: 5 * time.Second}))(t)
 	first := holds(t, c, "s")
 	rdb.Gone.Store(true)
 	if s := holds(t, c, "s"); !s.Degraded || first.Degraded || s.Remaining != 0 {
@@ -375,7 +375,7 @@ func TestAReplyThatIsNoSlotIsAnError(t *testing.T) {
 // as the lease without it.
 func TestAFractionOfAMillisecondIsDropped(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
+	_, rdb := redistest.Miniredis(t)
 	c := must(New(rdb, "n", 1, &Options{Lease: time.Second + 1}))(t)
 	if c.opts.Lease != time.Second || c.tail != "1s" {
 		t.Errorf("a lease of 1.000000001s: got %v with keys that end in %s, want 1s", c.opts.Lease, c.tail)

@@ -9,7 +9,8 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Slot is the answer to one Try.
+// Slot is the answer to one Try. Its exported fields do not change, so several goroutines may
+// read them. Do not copy a Slot.
 type Slot struct {
 	// Allowed reports whether the slot was granted.
 	Allowed bool

@@ -21,8 +21,7 @@ import (
 // are allowed as in a name. Empty means requests. The Unit is not part of the key, so a
 // change of it keeps what was counted. Every policy of a limiter has the same Unit,
 // because each decision charges all of them with the same cost; [PerRequest] is the
-// exception. Requests in flight have a limit of their own, package inflight, whose unit is
-// [UnitConcurrentRequests].
+// exception.
 type Policy interface {
 	// PolicyName returns the name that decisions report.
 	PolicyName() string
@@ -33,9 +32,8 @@ type Policy interface {
 
 // These units are defined by draft-ietf-httpapi-ratelimit-headers-11, section 3.1.2.
 const (
-	UnitRequests           = "requests"
-	UnitContentBytes       = "content-bytes"
-	UnitConcurrentRequests = "concurrent-requests"
+	UnitRequests     = "requests"
+	UnitContentBytes = "content-bytes"
 )
 
 // TokenBucket admits Rate permits per Per on average, and Burst at once: at most Burst +

@@ -9,16 +9,12 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// These are the defaults of Options, and the range of a lease.
+// These are the defaults of Options.
 const (
 	DefaultLease          = 30 * time.Second
 	DefaultWait           = 10 * time.Second
 	DefaultRetryDelay     = 200 * time.Millisecond
 	DefaultFenceRetention = 48 * time.Hour
-
-	MinLease      = 50 * time.Millisecond
-	MaxLease      = 24 * time.Hour
-	MinRetryDelay = 5 * time.Millisecond
 
 	minFenceRetention = time.Minute
 	maxFenceRetention = 366 * 24 * time.Hour
@@ -35,21 +31,21 @@ type Options struct {
 	// up to a second longer. The lease may then be over when the lock is granted, and the
 	// call returns [ErrExpired].
 	Budget time.Duration
-	// Lease is how long a lock outlives its holder if the holder disappears: MinLease to
-	// MaxLease. 0 means DefaultLease. neap renews a lease when a third of it has passed.
+	// Lease is how long a lock outlives its holder if the holder disappears: 50 ms to
+	// 24 h. 0 means DefaultLease. neap renews a lease when a third of it has passed.
 	Lease time.Duration
 	// NoRenewal ends the lock when its lease is over, unless Extend prolongs it. If the
 	// lock is lost earlier, only Extend and Release find out.
 	NoRenewal bool
 	// MaxHold is the longest time for which a lock is held, even if its holder is alive
-	// but hangs. It is at least MinLease; 0 means no limit.
+	// but hangs. It is at least 50 ms; 0 means no limit.
 	MaxHold time.Duration
 
 	// Wait is how long Acquire waits for a lock that is held: a millisecond to 24 h. 0
 	// means DefaultWait. It is independent of the lease.
 	Wait time.Duration
 	// RetryDelay is the longest time between two calls to Redis by a caller that waits
-	// for a lock of another process: MinRetryDelay to 24 h. 0 means DefaultRetryDelay.
+	// for a lock of another process: 5 ms to 24 h. 0 means DefaultRetryDelay.
 	// The first in the queue asks again after half to all of it, and immediately when it
 	// is woken.
 	RetryDelay time.Duration
@@ -74,12 +70,12 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	}
 	var c options.Check
 	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(script.DefaultBudget))
-	c.Milliseconds("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
-	c.Duration("Wait", &own.Wait, time.Millisecond, MaxLease, DefaultWait)
-	c.Duration("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)
+	c.Milliseconds("Lease", &own.Lease, options.MinLease, options.MaxLease, DefaultLease)
+	c.Duration("Wait", &own.Wait, time.Millisecond, options.MaxLease, DefaultWait)
+	c.Duration("RetryDelay", &own.RetryDelay, options.MinRetryDelay, options.MaxLease, DefaultRetryDelay)
 	c.Milliseconds("FenceRetention", &own.FenceRetention, minFenceRetention, maxFenceRetention, DefaultFenceRetention)
-	if own.MaxHold != 0 && own.MaxHold < MinLease {
-		c.Faultf("MaxHold is %v: use %v or more, or 0 for no end", own.MaxHold, MinLease)
+	if own.MaxHold != 0 && own.MaxHold < options.MinLease {
+		c.Faultf("MaxHold is %v: use %v or more, or 0 for no end", own.MaxHold, options.MinLease)
 	}
 	own.MaxHold = own.MaxHold.Truncate(time.Millisecond)
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)

@@ -54,14 +54,14 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"short budget":         {rdb, "n", &lock.Options{Budget: time.Millisecond - ns}, []string{"Budget is 999.999µs", "use 1ms"}},
 		"long budget":          {rdb, "n", &lock.Options{Budget: math.MaxInt64}, []string{"Budget is"}},
 		"negative lease":       {rdb, "n", &lock.Options{Lease: math.MinInt64}, []string{"Lease is -", "use 50ms to 24h0m0s, or 0 for 30s"}},
-		"short lease":          {rdb, "n", &lock.Options{Lease: lock.MinLease - ns}, []string{"Lease is 49.999999ms"}},
-		"long lease":           {rdb, "n", &lock.Options{Lease: lock.MaxLease + ns}, []string{"Lease is 24h0m0.000000001s"}},
+		"short lease":          {rdb, "n", &lock.Options{Lease: 50*time.Millisecond - ns}, []string{"Lease is 49.999999ms"}},
+		"long lease":           {rdb, "n", &lock.Options{Lease: 24*time.Hour + ns}, []string{"Lease is 24h0m0.000000001s"}},
 		"negative wait":        {rdb, "n", &lock.Options{Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
 		"long wait":            {rdb, "n", &lock.Options{Wait: math.MaxInt64}, []string{"Wait is"}},
-		"short delay":          {rdb, "n", &lock.Options{RetryDelay: lock.MinRetryDelay - ns}, []string{"RetryDelay is 4.999999ms", "use 5ms", "or 0 for 200ms"}},
+		"short delay":          {rdb, "n", &lock.Options{RetryDelay: 5*time.Millisecond - ns}, []string{"RetryDelay is 4.999999ms", "use 5ms", "or 0 for 200ms"}},
 		"long delay":           {rdb, "n", &lock.Options{RetryDelay: math.MaxInt64}, []string{"RetryDelay is"}},
 		"negative MaxHold":     {rdb, "n", &lock.Options{MaxHold: -1}, []string{"MaxHold is -1ns", "use 50ms or more, or 0 for no end"}},
-		"short MaxHold":        {rdb, "n", &lock.Options{MaxHold: lock.MinLease - ns}, []string{"MaxHold is 49.999999ms"}},
+		"short MaxHold":        {rdb, "n", &lock.Options{MaxHold: 50*time.Millisecond - ns}, []string{"MaxHold is 49.999999ms"}},
 		"short retention":      {rdb, "n", &lock.Options{FenceRetention: time.Minute - ns}, []string{"FenceRetention is", "use 1m0s to 8784h0m0s, or 0 for 48h0m0s"}},
 		"long retention":       {rdb, "n", &lock.Options{FenceRetention: 366*day + ns}, []string{"FenceRetention is"}},
 		"everything at once": {ring, "a b", &lock.Options{
@@ -112,12 +112,12 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 		"nil":  {nil, lock.DefaultLease + lock.DefaultFenceRetention},
 		"zero": {&lock.Options{}, lock.DefaultLease + lock.DefaultFenceRetention},
 		"longest": {&lock.Options{
-			Budget: time.Hour, Lease: lock.MaxLease, MaxHold: math.MaxInt64, Wait: 24 * time.Hour, RetryDelay: 24 * time.Hour,
+			Budget: time.Hour, Lease: 24 * time.Hour, MaxHold: math.MaxInt64, Wait: 24 * time.Hour, RetryDelay: 24 * time.Hour,
 			FenceRetention: 366 * 24 * time.Hour,
 		}, 367 * 24 * time.Hour},
 		"longest MaxHold alone": {&lock.Options{MaxHold: math.MaxInt64}, lock.DefaultLease + lock.DefaultFenceRetention},
-		"shorter MaxHold":       {&lock.Options{MaxHold: time.Second + odd, FenceRetention: time.Minute}, 61 * time.Second},
-		"below a millisecond": {&lock.Options{Lease: 10*time.Second + odd, FenceRetention: time.Minute + odd, RetryDelay: lock.MinRetryDelay + odd},
+		"shorter MaxHold":       {&lock.Options{MaxHold: 20*time.Second + odd, FenceRetention: time.Minute}, 80 * time.Second},
+		"below a millisecond": {&lock.Options{Lease: 10*time.Second + odd, FenceRetention: time.Minute + odd, RetryDelay: 5*time.Millisecond + odd},
 			70 * time.Second},
 	} {
 		l, err := lock.New(rdb, "n", c.opts)
@@ -132,7 +132,7 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 		if ttl := m.TTL("neap:lock:n:{" + key + "}"); ttl != c.ttl {
 			t.Errorf("%s: the record lives for %v, want %v", name, ttl, c.ttl)
 		}
-		if err := held.Extend(t.Context(), lock.MaxLease); err != nil || held.Err() != nil || held.Context().Err() != nil {
+		if err := held.Extend(t.Context(), 24*time.Hour); err != nil || held.Err() != nil || held.Context().Err() != nil {
 			t.Errorf("%s: Extend: got %v and Err %v, want none", name, err, held.Err())
 		}
 		if err := held.Release(t.Context()); err != nil {
@@ -189,7 +189,7 @@ func TestBadArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ttl := range []time.Duration{math.MinInt64, -1, 0, lock.MinLease - 1, lock.MaxLease + 1, math.MaxInt64} {
+	for _, ttl := range []time.Duration{math.MinInt64, -1, 0, 50*time.Millisecond - 1, 24*time.Hour + 1, math.MaxInt64} {
 		if err := held.Extend(ctx, ttl); !errors.Is(err, lock.ErrLease) {
 			t.Errorf("Extend by %v: got %v, want ErrLease", ttl, err)
 		}

@@ -3,6 +3,7 @@ package stock_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
@@ -14,7 +15,7 @@ func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	s := newStock(t, srv.Client(t), prefix, nil)
+	s := newStock(t, srv.Client(t), prefix, &stock.Options{Lease: time.Hour})
 	if err := s.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,19 +18,19 @@ func TestFaultsOfOptions(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { rdb.Close() })
 	_, err := stock.New(rdb, "a name", &stock.Options{
-		Budget: -1, Lease: stock.MaxLease + 1,
+		Budget: -1, Lease: 24*time.Hour + 1,
 	})
 	for _, part := range []string{"stock.New: ", "name is", "Budget is", "Lease is"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("got the error %v, want %q in it", err, part)
 		}
 	}
-	for _, lease := range []time.Duration{stock.MinLease, stock.MaxLease, 0} {
+	for _, lease := range []time.Duration{50 * time.Millisecond, 24 * time.Hour, 0} {
 		s, err := stock.New(rdb, "name", &stock.Options{Lease: lease})
 		if err != nil || s.Name() != "name" {
 			t.Fatalf("a lease of %v: got %v, want a stock of the name \"name\"", lease, err)
 		}
-		if want := max(lease, stock.MinLease); lease != 0 && s.Lease() != want || lease == 0 && s.Lease() != stock.DefaultLease {
+		if want := max(lease, 50*time.Millisecond); lease != 0 && s.Lease() != want || lease == 0 && s.Lease() != stock.DefaultLease {
 			t.Errorf("a lease of %v: got %v, want it as it is, or %v for 0", lease, s.Lease(), stock.DefaultLease)
 		}
 	}
