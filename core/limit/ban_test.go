@@ -456,11 +456,11 @@ func TestEventsTellOfBans(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var heard observations
-		window := FixedWindow{Name: "w", Limit: 1, Window: time.Hour}
+		window, long := FixedWindow{Name: "w", Limit: 1, Window: time.Hour}, Ban{After: 3, Within: time.Hour, For: time.Hour}
 		opts := &Options{Budget: 5 * time.Second, Observer: heard.hear, RememberDenials: time.Minute}
-		l := must(New(storetest.At(t, rdb, prefix), "seen", []Policy{WithBan(window, short)}, opts))(t)
-		local := must(NewLocal("local", []Policy{WithBan(window, short)}, opts))(t)
-		shadow := must(New(storetest.At(t, rdb, prefix), "shadow", []Policy{WithBan(Shadow(window), short)}, opts))(t)
+		l := must(New(storetest.At(t, rdb, prefix), "seen", []Policy{WithBan(window, long)}, opts))(t)
+		local := must(NewLocal("local", []Policy{WithBan(window, long)}, opts))(t)
+		shadow := must(New(storetest.At(t, rdb, prefix), "shadow", []Policy{WithBan(Shadow(window), long)}, opts))(t)
 		for _, asked := range []*Limiter{l, local, shadow} {
 			for i, banned := range []bool{false, false, false, true, true, true} {
 				must(asked.Take(t.Context(), "s"))(t)

@@ -148,7 +148,7 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 	}
 	window := l.rules[0].state(reading{}, 0).Window
 	harmed := &harming{client: admin, harm: harm}
-	first := must(New(harmed, name, policies, &l.opts))(t)
+	first := must(New(storetest.At(t, harmed, prefix), name, policies, &l.opts))(t)
 	redistest.Await(t, 20*time.Second, "the state to be harmed", func() bool {
 		d, err := first.TakeN(ctx, "s", used)
 		return err == nil && d.Allowed && harmed.all

@@ -55,6 +55,7 @@ type part struct {
 
 	state algorithm
 	bans  *banState // nil if it has no ban
+	one   *int64    // how many processes share the limit; below 2 if one decides for all
 }
 
 // model has the enforced policies first.
@@ -62,6 +63,9 @@ type model struct {
 	parts []*part
 	// inProcess: there, estimates have no lease.
 	inProcess bool
+	// one is how many processes share the limit when one of them decides without Redis. Below
+	// 2, it decides for all.
+	one int64
 }
 
 // newModel makes a model of a subject that was never seen.
@@ -86,7 +90,7 @@ func (m *model) become(specs []spec) {
 			p.spec = s
 		}
 		if p.state == nil {
-			p.state = newAlgorithm(s)
+			p.state, p.one = newAlgorithm(s), &m.one
 		}
 		p.state.become(s.base)
 		if s.ban != nil && p.bans == nil {
@@ -150,6 +154,7 @@ func (v view) String() string {
 type receipt struct {
 	cost  int64
 	at    int64
+	one   int64  // how many processes shared the limit
 	marks []mark // of each part; nil if it took nothing
 }
 
@@ -163,7 +168,7 @@ func (m *model) take(now, n int64, peek bool) (view, *receipt) {
 	denied, barred := make([]bool, len(m.parts)), false
 	for i, p := range m.parts {
 		want := p.costs(n)
-		if b, is := p.state.(mender); is {
+		if b, is := p.state.(mender); is && !m.inProcess { // where nothing breaks, and one of several may owe more
 			if undo := b.mends(now); peek || n == 0 {
 				defer undo()
 			}
@@ -178,7 +183,8 @@ func (m *model) take(now, n int64, peek bool) (view, *receipt) {
 				defer undo()
 			}
 		}
-		denied[i] = want > 0 && want > p.state.free(now)
+		room, fits := p.room(want)
+		denied[i] = want > 0 && (!fits || room > p.state.free(now))
 		barred = barred || p.bans.left(now) > 0 && !p.shadow
 	}
 	granted := !barred
@@ -188,10 +194,10 @@ func (m *model) take(now, n int64, peek bool) (view, *receipt) {
 		}
 		granted = granted && (p.shadow || !denied[i])
 	}
-	taken := &receipt{cost: n, at: now, marks: make([]mark, len(m.parts))}
+	taken := &receipt{cost: n, at: now, one: m.one, marks: make([]mark, len(m.parts))}
 	for i, p := range m.parts {
 		if granted && !peek && n > 0 && !denied[i] && p.bans.left(now) == 0 {
-			taken.marks[i] = p.state.take(now, p.costs(n))
+			taken.marks[i] = p.state.take(now, p.counts(p.costs(n), m.one))
 		}
 	}
 	return m.view(now, n, denied), taken
@@ -227,15 +233,18 @@ func (p *part) told(now, cost int64, denied bool) limit.State {
 	most := p.state.limit()
 	s := limit.State{
 		Policy: p.base.PolicyName(), Shadow: p.shadow, Allowed: !denied,
-		Limit: most, Remaining: free(now), Window: p.state.window(now),
+		Limit: most, Remaining: p.share(free(now)), Window: p.state.window(now),
 	}
 	idle := func(t int64) bool { return p.state.idle(t) }
 	if !idle(now) {
 		s.ResetAfter = p.after(now, idle)
-		s.NextAfter = p.after(now, func(t int64) bool { return free(t) > s.Remaining })
+		s.NextAfter = p.after(now, func(t int64) bool { return free(t) >= p.more(free(now)) })
 	}
 	if denied {
-		s.RetryAfter = p.after(now, func(t int64) bool { return free(t) >= min(cost, most) })
+		s.RetryAfter = time.Second // a guess: the process can never grant more than its share
+		if room, fits := p.room(cost); fits {
+			s.RetryAfter = p.after(now, func(t int64) bool { return free(t) >= min(room, most) })
+		}
 	}
 	if left := p.bans.left(now); left > 0 {
 		if s.Remaining > 0 {
@@ -257,7 +266,7 @@ func (p *part) after(now int64, holds func(t int64) bool) time.Duration {
 	low, high := int64(-1), int64(0)
 	for !holds(now + high*tick) {
 		low, high = high, max(2*high, 1)
-		if high*tick > 300*365*24*time.Hour.Microseconds() {
+		if low*tick > 300*365*24*time.Hour.Microseconds() {
 			panic(fmt.Sprintf("%+v: it never holds", p.spec))
 		}
 	}
@@ -275,7 +284,7 @@ func (p *part) after(now int64, holds func(t int64) bool) time.Duration {
 func (m *model) refund(now int64, r *receipt) (given bool) {
 	for i, p := range m.parts {
 		if r.marks[i] != nil {
-			cost := p.costs(r.cost)
+			cost := p.counts(p.costs(r.cost), r.one)
 			given = p.state.giveBack(now, r.marks[i], cost) || given
 		}
 	}
@@ -290,10 +299,10 @@ func (m *model) settle(now int64, r *receipt, actual int64) (forgiven int64) {
 		}
 		if l, is := p.state.(*leased); is {
 			forgiven = max(forgiven, l.settle(now, r.marks[i].(*estimate), actual))
-		} else if more := actual - r.cost; more > 0 {
-			forgiven = max(forgiven, p.state.owe(now, more))
+		} else if times, more := max(r.one, 1), actual-r.cost; more > 0 {
+			forgiven = max(forgiven, p.state.owe(now, more*times)/times)
 		} else if more < 0 {
-			p.state.giveBack(now, r.marks[i], -more)
+			p.state.giveBack(now, r.marks[i], -more*times)
 		}
 	}
 	return forgiven
@@ -307,60 +316,4 @@ func (m *model) reset(now int64) (found bool) {
 		p.state.become(p.base)
 	}
 	return found
-}
-
-// banState is what is known of a subject under a ban, in milliseconds.
-type banState struct {
-	ends, length  int64
-	from, denials int64
-}
-
-// left returns how long the ban still lasts. A nil banState has none.
-func (b *banState) left(now int64) time.Duration {
-	if b == nil {
-		return 0
-	}
-	return time.Duration(max(b.ends-now/1000, 0)) * time.Millisecond
-}
-
-// count counts a denial, with which a ban may begin.
-func (b *banState) count(rule limit.Ban, now int64) {
-	ms := now / 1000
-	if b.denials == 0 || ms-b.from >= rule.Within.Milliseconds() {
-		b.from, b.denials = ms, 0
-	}
-	if b.denials++; b.denials < rule.After {
-		return
-	}
-	longest := cmp.Or(rule.Max, rule.For).Milliseconds()
-	length := rule.For.Milliseconds()
-	if b.length > 0 && ms-b.ends < longest {
-		length = min(2*b.length, longest)
-	}
-	*b = banState{ends: ms + length, length: length}
-}
-
-// ban bans by hand; with 0 it lifts all bans. It returns how long the longest ban still lasted.
-func (m *model) ban(now int64, d time.Duration) (left time.Duration) {
-	for _, p := range m.parts {
-		if p.bans == nil {
-			continue
-		}
-		left = max(left, p.bans.left(now))
-		*p.bans = banState{}
-		if ms := (d + time.Millisecond - 1).Milliseconds(); ms > 0 {
-			*p.bans = banState{ends: now/1000 + ms, length: ms}
-		}
-	}
-	return left
-}
-
-// banned returns how long the longest ban of the enforced policies lasts.
-func (m *model) banned(now int64) (left time.Duration) {
-	for _, p := range m.parts {
-		if !p.shadow {
-			left = max(left, p.bans.left(now))
-		}
-	}
-	return left
 }

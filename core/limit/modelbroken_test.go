@@ -1,10 +1,6 @@
 package limit_test
 
-import (
-	"slices"
-
-	"github.com/neap-go/neap/core/limit"
-)
+import "slices"
 
 // What Redis holds may be broken. An operator has edited it, it was restored without its time to
 // live, or the clock was set back, so that it lies in the future. Such a state counts as the largest
@@ -36,7 +32,7 @@ func mended[T any](is bool, whole *T, f func()) (undo func()) {
 }
 
 func (b *bucket) mends(now int64) func() {
-	lost := b.is && b.step == millisecond // a faster one has its clock in its value
+	lost := b.is && b.lives // another has its clock in its value
 	return mended(lost || b.owed(now) > b.most*b.unit, b, func() {
 		b.debt, b.at, b.is = b.most*b.unit, now/b.step, false
 	})
@@ -73,18 +69,5 @@ func (l *slidingLog) mends(now int64) func() {
 		for i, at := range l.entries {
 			l.entries[i] = min(at, now)
 		}
-	})
-}
-
-// over reports whether there was a ban or a denial that does not count any more.
-func (b *banState) over(rule *limit.Ban, now int64) bool {
-	return b != nil && (b.length > 0 && b.left(now) == 0 || b.denials > 0 && now/1000-b.from >= rule.Within.Milliseconds())
-}
-
-// mends cuts a ban that is longer than it can be, because the clock was set back.
-func (b *banState) mends(now int64) (undo func()) {
-	ms := now / 1000
-	return mended(b.ends-ms > b.length || b.from > ms, b, func() {
-		b.ends, b.from = min(b.ends, ms+b.length), min(b.from, ms)
 	})
 }

@@ -90,3 +90,5 @@ func (c *calendar) begins(t time.Time) bool {
 		return true
 	}
 }
+
+func (c *calendar) clone() algorithm { other := *c; return &other }

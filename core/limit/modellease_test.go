@@ -126,3 +126,5 @@ func (l *leased) giveBack(now int64, of mark, _ int64) (given bool) {
 	e.gone = true
 	return l.back(now, e.until, e.cost)
 }
+
+func (*leased) clone() algorithm { panic("the model of leases cannot be copied") }

@@ -371,7 +371,7 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 	admin := srv.Admin(t, func(o *redis.Options) { o.ReadTimeout = time.Minute })
 	for _, rate := range []int64{10, 2000} { // on PTTL and on TIME
 		bucket := TokenBucket{Rate: rate, Per: time.Second, Burst: 100 * rate}
-		l := must(New(storetest.At(t, srv.Client(t), prefix), "stalled", []Policy{bucket}, closed(100*time.Millisecond)))(t)
+		l := must(New(storetest.At(t, srv.Client(t), prefix), "stalled", []Policy{bucket}, closed(500*time.Millisecond)))(t)
 		decision := func(what string, cost int64) (d Decision) {
 			t.Helper()
 			redistest.Await(t, 20*time.Second, what, func() bool {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -38,44 +37,6 @@ func (h *held) drains() bool {
 	})
 }
 
-// together has several callers take the same cost at one moment. Some of their calls are merged. The
-// decisions are those of one caller after the other, in some order.
-func (w *walk) together() {
-	w.Helper()
-	l := w.asks(w.rng.IntN(len(w.limiters)))
-	cost, callers := w.cost(), 2+w.rng.IntN(10)
-	w.note("by %d, %d callers, cost %d", w.by, callers, cost)
-	type answer struct {
-		view
-		decision limit.Decision
-		receipt  *receipt
-	}
-	got, want := make([]answer, callers), make([]answer, callers)
-	var calling sync.WaitGroup
-	for i := range got {
-		calling.Go(func() {
-			d, err := l.TakeN(w.Context(), "s", cost)
-			if err != nil {
-				w.Errorf("one of %d callers: got %v, want a decision", callers, err)
-			}
-			got[i] = answer{view: viewOf(d), decision: d}
-		})
-	}
-	calling.Wait()
-	for i := range want {
-		want[i].view, want[i].receipt = w.model.take(w.now(), cost, false)
-	}
-	byView := func(a, b answer) int { return strings.Compare(a.String(), b.String()) }
-	slices.SortFunc(got, byView)
-	slices.SortFunc(want, byView)
-	for i := range want {
-		w.same(got[i].decision, want[i].view)
-		if got[i].Allowed && cost > 0 {
-			w.held = append(w.held, &held{got[i].decision, want[i].receipt, w.by, time.Now(), false})
-		}
-	}
-}
-
 // spoil has a key lose its time to live, or live far too long.
 func (w *walk) spoil() {
 	w.Helper()
@@ -84,7 +45,7 @@ func (w *walk) spoil() {
 	}
 	p := w.model.parts[w.rng.IntN(len(w.model.parts))]
 	b, is := p.state.(mender)
-	if !is || p.state.idle(w.now()) {
+	if !is || p.state.idle(w.now()) || p.state.window(w.now()) > 10_000*day { // or 30,000 days may be no longer than it lives
 		return
 	}
 	d := time.Duration(w.rng.IntN(2)) * 30_000 * day
@@ -181,7 +142,9 @@ func (w *walk) settle() {
 	if err != nil || got.Forgiven != forgiven {
 		w.fail("a settlement: got %d forgiven, %v, want %d", got.Forgiven, err, forgiven)
 	}
+	w.model.one, h.receipt.one = h.receipt.one, w.model.one // it was one of so many when it took
 	want, _ := w.model.take(w.now(), 1, true)
+	w.model.one, h.receipt.one = h.receipt.one, w.model.one
 	after := viewOf(got.After)
 	for i, p := range w.model.parts { // what is not settled is not read, nor are bans and leases
 		if h.receipt.marks[i] == nil || p.once || p.ban != nil || p.lease > 0 {
@@ -196,13 +159,17 @@ func (w *walk) settle() {
 
 func (w *walk) reset() {
 	w.Helper()
-	if w.rng.IntN(3) > 0 {
+	if w.rng.IntN(3) > 0 || w.away {
 		return
 	}
 	l := w.asks(w.rng.IntN(len(w.limiters)))
 	w.note("by %d, a reset", w.by)
 	found, err := l.Reset(w.Context(), "s")
 	want := w.model.reset(w.now())
+	if w.ones != nil {
+		want = w.ones[w.by].own.reset(w.now()) || want
+		clear(w.ones[w.by].had)
+	}
 	w.held = nil
 	if (err != nil) != w.driver.down {
 		w.fail("a reset: got %v, want an error only without Redis", err)
@@ -238,7 +205,7 @@ func (w *walk) banned() {
 // byHand bans; with 0 it lifts bans, and with -1 it asks.
 func (w *walk) byHand(d time.Duration, do func(*limit.Limiter) (left time.Duration, found bool, err error)) {
 	w.Helper()
-	if w.rng.IntN(2) > 0 {
+	if w.rng.IntN(2) > 0 || w.away {
 		return
 	}
 	w.note("a ban of %v by hand", d)
@@ -256,6 +223,9 @@ func (w *walk) byHand(d time.Duration, do func(*limit.Limiter) (left time.Durati
 	want := w.model.banned(w.now())
 	if d >= 0 {
 		was := w.model.ban(w.now(), d)
+		if w.ones != nil {
+			w.ones[w.by].hearsOf(w.now(), d)
+		}
 		if d == 0 && !w.driver.down && found != (was > 0) {
 			w.fail("Unban: got found %t, want %t", found, was > 0)
 		}

@@ -17,7 +17,10 @@ type feature struct {
 	acts   []func(*walk)
 	// changed: three processes have three versions of the numbers.
 	changed bool
+	// outages: three processes lose Redis at times.
+	outages bool
 	without []string // rows that it does not concern
+	on      string   // the only driver, if it is not for all
 }
 
 var features = []feature{
@@ -51,6 +54,13 @@ var features = []feature{
 		return s
 	}},
 	{name: "together", acts: []func(*walk){(*walk).together}},
+	{name: "waiting", acts: []func(*walk){(*walk).wait}},
+	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: settled},
+	{name: "outages", on: "miniredis", outages: true, acts: outages, change: banned},
+	{
+		name: "outages of the changed", on: "miniredis", outages: true, changed: true, acts: outages, without: []string{"bucket", "fast bucket"},
+		change: func(rng *rand.Rand, s spec) spec { return banned(rng, kept(rng, s)) },
+	},
 	{name: "kept", without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
 	{name: "lease", without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},
 	{name: "changed", changed: true, without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
@@ -67,6 +77,17 @@ var features = []feature{
 			return s
 		},
 	},
+}
+
+var outages = []func(*walk){(*walk).cut, (*walk).mend, (*walk).scale, (*walk).ban, (*walk).unban, (*walk).reset}
+
+// banned gives some policies a ban, and makes some of them shadows.
+func banned(rng *rand.Rand, s spec) spec {
+	s.shadow = rng.IntN(6) == 0
+	if rng.IntN(2) == 0 {
+		s.ban = randomBan(rng)
+	}
+	return s
 }
 
 // lasting makes windows long enough to tell two of them apart, however roughly a clock is known.

@@ -29,6 +29,11 @@ var kinds = []kind{
 			limit.TokenBucket{Rate: 1, Per: day, Burst: 2},
 			limit.TokenBucket{Rate: 1000, Per: time.Second, Burst: 5},
 			limit.TokenBucket{Rate: 997, Per: time.Second, MaxDebt: 3},
+			// The largest numbers that are counted exactly:
+			limit.TokenBucket{Rate: 999, Per: time.Second, Burst: 9_007_199_254_730},
+			limit.TokenBucket{Rate: 10_000_019, Per: 30 * day},
+			limit.TokenBucket{Rate: 3, Per: 30 * day, Burst: 3_000},
+			limit.TokenBucket{Rate: 1, Per: 290 * 365 * day},
 		},
 		random: func(rng *rand.Rand, most int64, length time.Duration) limit.Policy {
 			rate := 1 + rng.Int64N(min(max(length.Milliseconds(), 1), 5000))
@@ -42,6 +47,7 @@ var kinds = []kind{
 			limit.TokenBucket{Rate: 5000, Per: time.Second, Burst: 3, MaxDebt: 2},
 			limit.TokenBucket{Rate: 7777, Per: time.Second},
 			limit.TokenBucket{Rate: 7, Per: time.Millisecond, Burst: 1},
+			limit.TokenBucket{Rate: 999_999_937, Per: time.Second, Burst: 9_000_000},
 		},
 		random: func(rng *rand.Rand, most int64, _ time.Duration) limit.Policy {
 			return limit.TokenBucket{Rate: 1001 + rng.Int64N(2_000_000), Per: time.Second, Burst: most, MaxDebt: debt(rng)}
@@ -54,6 +60,7 @@ var kinds = []kind{
 			limit.FixedWindow{Limit: 1, Window: day},
 			limit.FixedWindow{Limit: 1_000_000, Window: time.Second, MaxDebt: 5},
 			limit.FixedWindow{Limit: 10_000_000, Window: 30 * day}, // its reply does not fit into one number
+			limit.FixedWindow{Limit: 1<<52 - 1, Window: time.Hour},
 		},
 		random: func(rng *rand.Rand, most int64, length time.Duration) limit.Policy {
 			return limit.FixedWindow{Limit: most, Window: length, MaxDebt: debt(rng)}
@@ -66,6 +73,7 @@ var kinds = []kind{
 			limit.SlidingWindow{Limit: 1, Window: day},
 			limit.SlidingWindow{Limit: 1_000_000, Window: time.Second},
 			limit.SlidingWindow{Limit: 5_000_000, Window: time.Hour / 2}, // its reply does not fit into one number
+			limit.SlidingWindow{Limit: 94_906_264, Window: 23 * time.Millisecond},
 		},
 		random: func(_ *rand.Rand, most int64, length time.Duration) limit.Policy {
 			return limit.SlidingWindow{Limit: most, Window: length}
@@ -78,6 +86,7 @@ var kinds = []kind{
 			limit.SlidingLog{Limit: 1, Window: day},
 			limit.SlidingLog{Limit: 7, Window: time.Millisecond + 3*time.Microsecond},
 			limit.SlidingLog{Limit: 90, Window: 10_000 * day}, // its reply does not fit into one number
+			limit.SlidingLog{Limit: 10_001, Window: 34 * 365 * day},
 		},
 		random: func(rng *rand.Rand, most int64, length time.Duration) limit.Policy {
 			return limit.SlidingLog{Limit: 1 + most%80, Window: length + time.Duration(rng.IntN(1000))*time.Microsecond}

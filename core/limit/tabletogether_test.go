@@ -1,0 +1,122 @@
+package limit_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// answer is what one of several callers got.
+type answer struct {
+	view
+	decision limit.Decision
+	cost     int64
+	receipt  *receipt
+}
+
+// together has callers of some subjects take at one moment. Some of their calls are merged. The
+// decisions about a subject are those of one caller after the other, in some order.
+func (w *walk) together() {
+	w.Helper()
+	l := w.asks(w.rng.IntN(len(w.limiters)))
+	got := map[string][]*answer{}
+	var calling sync.WaitGroup
+	for range 2 + w.rng.IntN(10) {
+		subject, a := []string{"s", "s", "s", "t", "u"}[w.rng.IntN(5)], &answer{cost: w.cost()}
+		got[subject] = append(got[subject], a)
+		calling.Go(func() {
+			var err error
+			if a.decision, err = l.TakeN(w.Context(), subject, a.cost); err != nil {
+				w.Errorf("one of several callers: got %v, want a decision", err)
+			}
+			a.view = viewOf(a.decision)
+		})
+	}
+	calling.Wait()
+	for subject, all := range got {
+		m := w.model
+		if subject != "s" {
+			if w.beside[subject] == nil {
+				w.beside[subject] = newModel(w.versions[w.by], m.inProcess)
+			}
+			m = w.beside[subject]
+		}
+		after := w.inSomeOrder(m, all)
+		if after == nil {
+			w.fail("callers together for %q: got %v, which is no order of them", subject, texts(all))
+		}
+		if subject != "s" {
+			w.beside[subject] = after
+			continue
+		}
+		w.model = after
+		for _, a := range all {
+			if a.decision.Allowed && a.cost > 0 {
+				w.held = append(w.held, &held{a.decision, a.receipt, w.by, time.Now(), false})
+			}
+		}
+	}
+}
+
+// inSomeOrder returns the model after all answers in an order in which it gives each of them, or nil if
+// there is none.
+func (w *walk) inSomeOrder(m *model, all []*answer) *model {
+	if len(all) == 0 {
+		return m
+	}
+	for i, a := range all {
+		after := m.clone()
+		want, taken := after.take(w.now(), a.cost, false)
+		if !a.equal(want) {
+			continue
+		}
+		a.receipt = taken
+		rest := slices.Delete(slices.Clone(all), i, i+1)
+		if after = w.inSomeOrder(after, rest); after != nil || !a.decision.Allowed { // a denial changes nothing, so it may come first
+			return after
+		}
+	}
+	return nil
+}
+
+func texts(all []*answer) (texts []string) {
+	for _, a := range all {
+		texts = append(texts, fmt.Sprintf("\ncost %d: %v", a.cost, a.view))
+	}
+	return texts
+}
+
+// wait has a caller wait until it is admitted, or be denied at once if that takes too long.
+func (w *walk) wait() {
+	w.Helper()
+	l := w.asks(w.rng.IntN(len(w.limiters)))
+	cost := w.cost()
+	foreseen, _ := w.model.clone().take(w.now(), cost, true)
+	rest := foreseen.RetryAfter
+	if rest%w.grain() != 0 || rest > 400*day || time.Now().Year() >= 2198 || w.driver.down && rest > 7*day {
+		return
+	}
+	if rest > 0 {
+		rest = max(rest, time.Millisecond) // between two questions
+	}
+	most := []time.Duration{0, rest - w.grain(), rest, 2 * rest}[w.rng.IntN(4)]
+	w.note("by %d, a wait for %d of %v, which %v would do", w.by, cost, most, rest)
+	began := time.Now()
+	d, err := l.WaitFor(w.Context(), "s", cost, most)
+	if err != nil {
+		w.fail("a wait: got %v, want a decision", err)
+	}
+	waited := time.Since(began)
+	if d.Allowed != (rest <= max(most, 0)) || d.Allowed && waited != rest || !d.Allowed && waited != 0 {
+		w.fail("a wait for %v that needs %v: got allowed %t after %v", most, rest, d.Allowed, waited)
+	}
+	want, taken := w.model.take(w.now(), cost, false)
+	w.same(d, want)
+	if d.Allowed && cost > 0 {
+		w.held = append(w.held, &held{d, taken, w.by, time.Now(), false})
+	}
+	w.last = want
+}
