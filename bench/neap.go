@@ -94,7 +94,7 @@ var policies = map[string]func(quota) limit.Policy{
 
 // budget is longer than neap's own: no peer has a deadline, and another process on
 // the machine is no outage.
-const budget = time.Second
+const budget = 5 * time.Second
 
 // neapOf fails closed, so that an outage is never counted as decisions.
 func neapOf(algorithms ...string) func(context.Context, *env, workload) (take, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -21,8 +22,13 @@ const (
 // known is how many keys were done before they are replayed.
 const known = 64
 
+// oneCore is held while this process is limited to one core.
+var oneCore sync.Mutex
+
 // callbacks have client and server share one core.
 func (s *server) callbacks(ctx context.Context, r *results) error {
+	oneCore.Lock()
+	defer oneCore.Unlock()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	return requests([]way{first, replayed}, callbacks)(s, ctx, r)
 }

@@ -176,7 +176,7 @@ func TestTheSalesReport(t *testing.T) {
 	})
 	rates := map[string]float64{saleByDECR: 1000, saleByLua: 950, saleAtOnce: 800, saleConfirmed: 500, saleAlone: 1}
 	for _, c := range r.contestants {
-		if in := r.of(commandCPU, c.name, r.cells[0]).median; in < 0 || (in > 0) != (c.name != saleAlone) {
+		if in := r.of(commandCPU, c.name, r.cells[0]).median; in < 0 || in > 0 && c.name == saleAlone { // Redis counts whole microseconds, so it may be 0
 			t.Errorf("%s: %v microseconds in commands", c.name, in)
 		}
 		r.steady(c.name, rates[c.name], 900)

@@ -147,12 +147,7 @@ func TestNoProgramPrintsThePassword(t *testing.T) {
 func start(t *testing.T, example, redisAddr string) (url string) {
 	t.Helper()
 	binary := build(t, example)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := redistest.FreeAddr(t)
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, binary)
 	cmd.Env = append(os.Environ(), "ADDR="+addr, "REDIS_ADDR="+redisAddr, "GIN_MODE=release")

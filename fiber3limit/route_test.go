@@ -66,7 +66,7 @@ func TestWhereTheRouteIsKnown(t *testing.T) {
 				got = routeAndID(q)
 				return gate.Pass{}
 			})))
-			response, err := app.Test(httptest.NewRequest("GET", "/users/7", nil))
+			response, err := app.Test(httptest.NewRequest("GET", "/users/7", nil), fiber.TestConfig{})
 			if err != nil {
 				t.Fatal(err)
 			}

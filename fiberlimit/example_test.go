@@ -24,7 +24,7 @@ func twoAnHour(name string) *limit.Limiter {
 
 func statuses(app *fiber.App, targets ...string) {
 	for _, target := range targets {
-		response, err := app.Test(httptest.NewRequest("GET", target, nil))
+		response, err := app.Test(httptest.NewRequest("GET", target, nil), -1)
 		if err != nil {
 			fmt.Println(err)
 			return

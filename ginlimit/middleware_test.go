@@ -29,7 +29,7 @@ func served(t *testing.T, engine *gin.Engine) (status int, body string) {
 	t.Helper()
 	server := httptest.NewServer(engine)
 	defer server.Close()
-	response, err := http.Get(server.URL)
+	response, err := server.Client().Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func TestFlushAndHijackBehindUnwrapAreSeen(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			guarded.ServeHTTP(onlyUnwrap{w}, r)
 		}))
-		response, err := http.Get(server.URL)
+		response, err := server.Client().Get(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestEarlyHints(t *testing.T) {
 		_, _ = io.WriteString(w, "done")
 	})))
 	defer server.Close()
-	response, err := http.Get(server.URL)
+	response, err := server.Client().Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestAbortHandler(t *testing.T) {
 		guarded.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	response, err := http.Get(server.URL)
+	response, err := server.Client().Get(server.URL)
 	if err == nil {
 		_, err = io.ReadAll(response.Body)
 		_ = response.Body.Close()
@@ -205,7 +205,7 @@ func TestReadFrom(t *testing.T) {
 		server := httptest.NewServer(nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			http.ServeFile(w, r, name)
 		})))
-		response, err := http.Get(server.URL)
+		response, err := server.Client().Get(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +339,7 @@ func TestPartsOfABatch(t *testing.T) {
 	} {
 		g, left := leaving(100)
 		server := httptest.NewServer(nethttp.Middleware(g)(c.handler))
-		response, err := http.Get(server.URL)
+		response, err := server.Client().Get(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}

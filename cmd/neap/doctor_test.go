@@ -13,13 +13,14 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// broken are the checks that found a promise broken, with what they said.
-func broken(t *testing.T, args ...string) map[string]finding {
+// diagnosed returns what neap doctor reports, and the checks that found a promise broken.
+func diagnosed(t *testing.T, args ...string) (all report, findings map[string]finding) {
 	t.Helper()
 	got := neap(t, append([]string{"doctor", "--json"}, args...)...)
+	all = decode[report](t, got.out)
 	code := exitFound
-	findings := map[string]finding{}
-	for _, f := range decode[report](t, got.out).Findings {
+	findings = map[string]finding{}
+	for _, f := range all.Findings {
 		if f.OK {
 			continue
 		}
@@ -31,7 +32,24 @@ func broken(t *testing.T, args ...string) map[string]finding {
 	if got.code != code || got.errs != "" {
 		t.Errorf("doctor %q: got the status %d and %q, want %d and no error", args, got.code, got.errs, code)
 	}
+	return all, findings
+}
+
+// broken returns the checks that found a promise broken.
+func broken(t *testing.T, args ...string) map[string]finding {
+	t.Helper()
+	_, findings := diagnosed(t, args...)
 	return findings
+}
+
+// examined returns what doctor reports, which finds nothing broken.
+func examined(t *testing.T, args ...string) report {
+	t.Helper()
+	all, findings := diagnosed(t, args...)
+	if len(findings) > 0 {
+		t.Errorf("doctor %q: got %+v, want nothing broken", args, findings)
+	}
+	return all
 }
 
 // report is what doctor prints with --json.
@@ -174,7 +192,7 @@ func TestDoctorTellsWhatIsNoPromise(t *testing.T) {
 	must(t, srv.Admin(t).ACLSetUser(t.Context(), "default", "+@all").Err())
 	got := map[string]finding{}
 	var names []string
-	for _, f := range read[report](t, exitFound, "doctor", "redis://"+srv.Addr()).Findings {
+	for _, f := range examined(t, "redis://"+srv.Addr()).Findings {
 		got[f.Check] = f
 		names = append(names, f.Check)
 	}
@@ -186,7 +204,7 @@ func TestDoctorTellsWhatIsNoPromise(t *testing.T) {
 			t.Errorf("got %+v, want it ok, with %q and a remedy", f, detail)
 		}
 	}
-	some := read[report](t, exitFound, "doctor", "redis://"+srv.Addr(), "--for", "limit,guard").Findings
+	some := examined(t, "redis://"+srv.Addr(), "--for", "limit,guard").Findings
 	if want := "may do all that neap does for limit, guard"; !slices.ContainsFunc(some, func(f finding) bool {
 		return f.Check == "acl" && strings.HasSuffix(f.Detail, want)
 	}) {
@@ -210,7 +228,7 @@ func TestDoctorTellsMemory(t *testing.T) {
 	}
 	bytes := srv.Admin(t).MemoryUsage(t.Context(), "neap:limit:api:{a}:window-5-1h").Val()
 	want := "3 limit keys of about " + size(3*bytes) + "; all keys looked at"
-	if f := read[report](t, exitFound, "doctor", srv.AdminURL()).of("memory"); f.Detail != want {
+	if f := examined(t, srv.AdminURL()).of("memory"); f.Detail != want {
 		t.Errorf("got %+v, want %q", f, want)
 	}
 }

@@ -30,7 +30,7 @@ func start(ctx context.Context) (b *browser, end func(), err error) {
 		return nil, nil, fmt.Errorf("there is no chromium; make chromium installs it: %w", err)
 	}
 	b = new(browser)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))
 	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
 	ctx, leave := chromedp.NewContext(ctx, chromedp.WithListener(b.hear))
 	b.ctx = ctx

@@ -68,8 +68,8 @@ func TestAPageThatStandsStillSaysSo(t *testing.T) {
 	}
 	p.must(p.do(click("#pause"), click("#language"), click("#seconds summary")))
 	p.wants(`document.querySelector("#verdict").dataset.level === "good" && document.documentElement.lang === "en"`)
-	proxy.CloseClientConnections()
 	proxy.Listener.Close()
+	proxy.CloseClientConnections()
 	p.wants(says + `"No connection")`)
 	p.redraws()
 	if got := p.is(says + `"连接中断")`); got != "true" { //nolint:gosmopolitan // as above

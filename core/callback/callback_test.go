@@ -167,7 +167,7 @@ func TestDeadline(t *testing.T) {
 			alive <- ctx.Err()
 			return nil
 		}}, callback.Alipay()
-		p.Deadline = time.Second // long enough for the handler to begin
+		p.Deadline = 5 * time.Second // long enough for the handler to begin
 		g := guard(t, rdb, prefix, idempotency.Options{})
 		h := endpoint(t, p, g, s, callback.Options{})
 		deliver(h, alipayForm).is(t, p.Later)

@@ -22,9 +22,6 @@ func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each test reads t
 	srv := redistest.NewStandalone(t)
 	admin, rdb, prefix := srv.Admin(t), srv.Client(t), srv.Prefix(t)
 	g := guard(t, rdb, prefix, idempotency.Options{})
-	if err := g.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	released := make(chan struct{})
 	for name, c := range map[string]struct { //nolint:paralleltest // as above
 		verify callback.Verify
@@ -122,7 +119,7 @@ func TestTheContextOfTheHookDoesNotEnd(t *testing.T) {
 	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
 	type mark struct{}
 	s, p := &shop{}, callback.Alipay()
-	p.Deadline = time.Second // long enough for the handler to begin
+	p.Deadline = 5 * time.Second // long enough for the handler to begin
 	heard := make(chan error, 8)
 	finish := make(chan struct{})
 	s.handle = func(context.Context, *callback.Event) error {

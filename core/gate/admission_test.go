@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // used is how many permits everyone has taken from a limiter with one policy.
@@ -151,10 +151,7 @@ func (s *severed) Process(ctx context.Context, cmd redis.Cmder) error {
 // severable is a client for a Redis of its own.
 func severable(t testing.TB) *severed {
 	t.Helper()
-	m := miniredis.RunT(t)
-	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	t.Cleanup(func() { _ = rdb.Close() })
+	_, rdb := redistest.Miniredis(t)
 	return &severed{Client: rdb}
 }
 

@@ -233,12 +233,15 @@ func TestIdempotentGivenUp(t *testing.T) {
 			guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
 			r, given := posting("k", ""), time.Hour
 			if c.late {
-				given = 3 * time.Second
+				given = 10 * time.Second
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), given)
 			defer cancel()
 			r.ctx = ctx
 			p := gate.Idempotent(guard, everyone, c.opts).Enter(r)
+			if p.Context == nil {
+				t.Fatalf("got %+v, want it admitted", p.Reply)
+			}
 			if c.late {
 				<-p.Context.Done()
 			}

@@ -39,7 +39,7 @@ func TestRequestsThatEndWhileRedisIsStopped(t *testing.T) {
 		return l
 	}
 	var told hook
-	g := gate.RateLimit(limiter(500*time.Millisecond), everyone, &gate.RateLimitOptions{
+	g := gate.RateLimit(limiter(3*time.Second), everyone, &gate.RateLimitOptions{
 		OnError: told.hear,
 		Cost:    func(gate.Request) (int64, error) { return 100, nil },
 		Settle:  func(gate.Request, *gate.Reply) int64 { return 500 },
@@ -51,13 +51,11 @@ func TestRequestsThatEndWhileRedisIsStopped(t *testing.T) {
 		}
 	}
 	srv.Pause(t)
-	began := time.Now()
 	var ended sync.WaitGroup
 	for _, p := range passes {
 		ended.Go(func() { p.Leave(answered(200)) })
 	}
 	ended.Wait()
-	redistest.Await(t, time.Minute, "a stop of 2 s", func() bool { return time.Since(began) > 2*time.Second })
 	srv.Resume(t)
 	patient := limiter(10 * time.Second)
 	if d, err := patient.TakeN(t.Context(), "everyone", 100_000); err != nil {
@@ -109,9 +107,7 @@ func TestTheHookIsToldWhatWasGivenUp(t *testing.T) {
 // bubbled is a miniredis that uses the clock of the bubble.
 func bubbled(t *testing.T) *miniredis.Miniredis {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	t.Cleanup(m.Close)
+	m := redistest.Bubble(t)
 	return m
 }
 
@@ -257,9 +253,7 @@ func TestASettleThatPanics(t *testing.T) {
 		"negative": func(gate.Request, *gate.Reply) int64 { return -1 },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := miniredis.NewMiniRedis()
-			m.ClockTTL(true)
-			t.Cleanup(m.Close)
+			m := redistest.Bubble(t)
 			st := storetest.At(t, redistest.BubbleClient(t, m), "neap")
 			l, err := limit.New(st, "tokens", []limit.Policy{limit.WithLease(limit.FixedWindow{Limit: 10_000, Window: time.Hour}, time.Minute)}, &limit.Options{Fail: store.FailClosed})
 			if err != nil {

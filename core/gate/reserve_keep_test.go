@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
@@ -80,9 +79,7 @@ func TestReserveKeepsForALease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m := miniredis.NewMiniRedis()
-				m.ClockTTL(true)
-				defer m.Close()
+				m := redistest.Bubble(t)
 				rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, m)}
 				s := opened(t, rdb, "", 1)
 				var h hook

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
@@ -430,9 +429,7 @@ func TestReserveConfirmsLate(t *testing.T) {
 func TestReserveRenews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		defer m.Close()
+		m := redistest.Bubble(t)
 		rdb := redistest.BubbleClient(t, m)
 		s := opened(t, rdb, "", 1)
 		p := reserving(s, nil).Enter(buying("phone", "ann"))

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
@@ -137,9 +135,7 @@ func TestSettleIsCheckedAtWiring(t *testing.T) {
 func TestAnEstimateOnALease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		t.Cleanup(m.Close)
+		m := redistest.Bubble(t)
 		policy := limit.WithLease(limit.FixedWindow{Limit: 100, Window: time.Hour}, 10*time.Second)
 		l, err := limit.New(redistest.BubbleClient(t, m), "leased", []limit.Policy{policy}, nil)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
@@ -34,9 +33,7 @@ func TestTheEndOfAWaitIsADenial(t *testing.T) {
 	t.Parallel()
 	for _, fail := range []store.FailMode{store.FailOpen, store.FailLocal, store.FailClosed} {
 		synctest.Test(t, func(t *testing.T) {
-			m := miniredis.NewMiniRedis()
-			m.ClockTTL(true)
-			defer m.Close()
+			m := redistest.Bubble(t)
 			l, err := limit.New(pressed{redistest.BubbleClient(t, m)}, "n", []limit.Policy{limit.FixedWindow{Limit: 100, Window: time.Hour}},
 				&limit.Options{Fail: fail, Budget: 5 * time.Second})
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
@@ -114,9 +113,7 @@ func lapsed(t testing.TB, admin redis.UniversalClient, prefix, key string) {
 // inBubble returns a client of a miniredis that uses the clock of the bubble.
 func inBubble(t *testing.T) *redis.Client {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	t.Cleanup(m.Close)
+	m := redistest.Bubble(t)
 	return redistest.BubbleClient(t, m)
 }
 

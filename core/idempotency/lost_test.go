@@ -15,7 +15,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-const sleeperLease = 3 * time.Second // a call may take a third of it
+const sleeperLease = 9 * time.Second // a call may take a third of it
 
 // sleeper is a child process that begins a run. It prints what it knows of its claim when
 // it is told to, and then completes the run.

@@ -27,7 +27,7 @@ func TestRedisIsAwayBefore(t *testing.T) {
 			stood, most := redistest.Witness(t), budget+redistest.Grace
 			rdb := srv.Client(t)
 			g, other := guard(t, rdb, prefix, &idempotency.Options{Budget: budget}), guard(t, rdb, prefix, nil)
-			warm(t, other)
+			warm(t, g, other)
 			if how == "stopped" {
 				srv.Stop(t)
 			} else {
@@ -63,7 +63,7 @@ func TestRedisIsAwayBefore(t *testing.T) {
 
 // awayBudget is the budget of a guard that begins in time, and whose conclusion is not
 // answered in time.
-const awayBudget = time.Second
+const awayBudget = 2 * time.Second
 
 // TestRedisIsAwayAfter: Redis is down when the work ends. The caller gets the result, and
 // the record gets it when Redis is back.

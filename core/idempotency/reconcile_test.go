@@ -89,7 +89,7 @@ func TestReconcileWhileRedisIsAway(t *testing.T) {
 func TestALateCallIsUndoneAlthoughTheNextWasAnswered(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		opts := &idempotency.Options{Wait: 100 * time.Millisecond, RetryDelay: idempotency.MinRetryDelay}
+		opts := &idempotency.Options{Wait: 100 * time.Millisecond, RetryDelay: 5 * time.Millisecond}
 		other := guard(t, rdb, prefix, nil)
 		warm(t, other)
 		for _, key := range []string{"begin", "await"} {

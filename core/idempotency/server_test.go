@@ -21,7 +21,7 @@ func TestFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	const lease = 4 * time.Second // a call may take a third of it
+	const lease = 9 * time.Second // a call may take a third of it
 	g := guardOf(t, srv.Client(t), prefix, idempotency.Reject{}, &idempotency.Options{Lease: lease})
 	warm(t, g)
 	claims := map[string]*idempotency.Claim{}

@@ -191,7 +191,7 @@ func TestAwaitReturnsErrInFlightAfterWait(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		stood := redistest.Witness(t)
-		for _, delay := range []time.Duration{idempotency.MinRetryDelay, never} {
+		for _, delay := range []time.Duration{5 * time.Millisecond, never} {
 			const wait = 300 * time.Millisecond
 			g := guard(t, rdb, prefix, &idempotency.Options{RetryDelay: delay, Wait: wait})
 			c := begin(t, g, "key", "")
@@ -221,6 +221,7 @@ func TestAWaiterTakesOver(t *testing.T) {
 	prefix := srv.Prefix(t)
 	gone := &redistest.CutClient{Client: srv.Client(t)}
 	first := guard(t, gone, prefix, &idempotency.Options{Lease: 3 * time.Second})
+	warm(t, first)
 	begin(t, first, "key", "")
 	gone.Cut("refused")
 	g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: brief, Wait: long})

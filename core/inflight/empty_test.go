@@ -22,7 +22,7 @@ func TestWhenRedisRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
-	c, other := strict(t, srv.Client(t), prefix, 2, 0), strict(t, srv.Client(t), prefix, 2, 0)
+	c, other := strict(t, srv.Client(t), prefix, 2, time.Hour), strict(t, srv.Client(t), prefix, 2, time.Hour)
 	a, b := holds(t, c, "s"), holds(t, c, "s")
 	srv.Stop(t)
 	srv.Start(t)
@@ -109,7 +109,7 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 // is counted before Redis admits more.
 func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 	t.Parallel()
-	_, client := newServer(t)
+	_, client := redistest.Miniredis(t)
 	rdb := &redistest.AbsentClient{Processor: client}
 	rdb.Gone.Store(true)
 	c := must(New(rdb, "c", 2, &Options{Budget: 5 * time.Second, Lease: time.Hour}))(t)
@@ -157,7 +157,7 @@ func TestManyLostSlots(t *testing.T) {
 // the only slot that was held, nothing is asked again either.
 func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 	t.Parallel()
-	_, client := newServer(t)
+	_, client := redistest.Miniredis(t)
 	for _, others := range []int64{0, 2} {
 		rdb := &redistest.HookedClient{Processor: client}
 		c := strict(t, rdb, fmt.Sprint("p", others), 5, time.Hour)

@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/neap-go/neap/core/store"
@@ -21,11 +19,3 @@ func TestMain(m *testing.M) {
 }
 
 var modes = []store.FailMode{store.FailLocal, store.FailOpen, store.FailClosed}
-
-func newServer(tb testing.TB) (*miniredis.Miniredis, *redis.Client) {
-	m := miniredis.RunT(tb)
-	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	tb.Cleanup(func() { rdb.Close() })
-	return m, rdb
-}

@@ -196,7 +196,7 @@ func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string, kinds int) 
 // changes, as in a rolling deploy, and the clock is set back.
 func TestInflightEqualsModel(t *testing.T) {
 	t.Parallel()
-	m, rdb := newServer(t)
+	m, rdb := redistest.Miniredis(t)
 	rng := redistest.Rand(t)
 	const perKey = 200
 	denied := 0

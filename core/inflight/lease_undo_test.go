@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,8 +55,8 @@ func TestLostAcquireIsUndone(t *testing.T) {
 				}
 				_ = s.Release(t.Context()) // of a degraded one nothing is in Redis
 				free(t, other, DefaultLease/3)
-				redistest.Await(t, 5*time.Second, "the count of it", func() bool {
-					return c.Stats().Undone == 1 && c.Stats().Undoing == 0
+				redistest.Await(t, time.Minute, "the count of it", func() bool { // a degraded one that was taken again is a second
+					return c.Stats().Undone >= 1 && c.Stats().Undoing == 0
 				})
 			})
 		}
@@ -79,7 +80,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
 			rdb, prefix := srv.Client(t), srv.Prefix(t)
-			opts := &Options{Budget: 100 * time.Millisecond, Fail: store.FailClosed}
+			opts := &Options{Budget: time.Second, Fail: store.FailClosed}
 			if canceled {
 				opts.Budget = 5 * time.Second
 			}
@@ -92,19 +93,19 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			began := time.Now()
 			ctx, want := t.Context(), script.ErrMaybeExecuted
 			if canceled {
-				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+				short, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
 				ctx, want = short, context.DeadlineExceeded
 			}
 			if s, err := c.Try(ctx, "s"); s != nil || !errors.Is(err, want) {
 				t.Errorf("a try at a stopped server: got %+v, %v, want no slot and %v", s, err, want)
 			}
-			redistest.Await(t, 10*time.Second, "half a second", func() bool { return time.Since(began) > 500*time.Millisecond })
+			redistest.Await(t, 10*time.Second, "two seconds", func() bool { return time.Since(began) > 2*time.Second })
 			srv.Resume(t)
-			redistest.Await(t, 5*time.Second, "the acquire to run", func() bool {
+			redistest.Await(t, 30*time.Second, "the acquire to run", func() bool {
 				return redistest.CommandStats(t, srv.Admin(t))["zadd"].Calls == 1
 			})
-			free(t, other, 5*time.Second)
+			free(t, other, DefaultLease/3)
 		})
 	}
 }
@@ -138,11 +139,11 @@ func (d *overtaking) Process(ctx context.Context, cmd redis.Cmder) error {
 // its lease.
 func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 	t.Parallel()
-	for name, outage := range map[string]time.Duration{"late": 0, "behind an outage": 3 * time.Second} {
+	for name, outage := range map[string]time.Duration{"late": 0, "behind an outage": 9 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
-				const lease = 2500 * time.Millisecond
+				const lease = 8 * time.Second
 				rdb := &overtaking{redistest.AbsentClient{Processor: client}, make(chan func() error, 1)}
 				c := must(New(storetest.At(t, rdb, prefix), "c", 1, &Options{
 					Budget: 5 * time.Second, Lease: lease, Fail: store.FailClosed, // a busy machine answers late
@@ -156,12 +157,12 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 					t.Errorf("a try that arrives late: got %+v, %v, want no slot and ErrMaybeExecuted", s, err)
 				}
 				rdb.Gone.Store(outage > 0)
-				redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > outage+350*time.Millisecond })
+				redistest.Await(t, time.Minute, "the first attempts", func() bool { return time.Since(began) > outage+350*time.Millisecond })
 				rdb.Gone.Store(false)
 				if err := (<-rdb.acquire)(); err != nil {
 					t.Fatal(err)
 				}
-				free(t, other, DefaultLease/3)
+				free(t, other, lease*2/3)
 				redistest.Await(t, 20*time.Second, "the count of it", func() bool { return c.Stats().Undone == 1 && c.Stats().Undoing == 0 })
 			})
 		})
@@ -174,7 +175,7 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	rdb, prefix := srv.Client(t), srv.Prefix(t)
-	opts := &Options{Budget: 50 * time.Millisecond, Fail: store.FailClosed}
+	opts := &Options{Budget: 250 * time.Millisecond, Fail: store.FailClosed}
 	c := must(New(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
 	if err := c.Warm(t.Context()); err != nil {
 		t.Fatal(err)
@@ -186,8 +187,12 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 		return err == nil && s.Allowed
 	})
 	srv.Pause(t)
-	redistest.Await(t, 10*time.Second, "the breaker to open", func() bool {
-		_, _ = c.InFlight(t.Context(), "other")
+	redistest.Await(t, time.Minute, "the breaker to open", func() bool {
+		var all sync.WaitGroup // one caller after the other may fail too slowly for it
+		for range 10 {
+			all.Go(func() { _, _ = c.InFlight(t.Context(), "other") })
+		}
+		all.Wait()
 		return c.Stats().Open
 	})
 	ended, cancel := context.WithCancel(t.Context())
@@ -203,5 +208,5 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 	}
 	srv.Resume(t)
 	free(t, strict(t, srv.Client(t), prefix, 1, 0), 10*time.Second)
-	redistest.Await(t, 5*time.Second, "the end of it", func() bool { return c.Stats().Undoing == 0 })
+	redistest.Await(t, time.Minute, "the end of it", func() bool { return c.Stats().Undoing == 0 })
 }

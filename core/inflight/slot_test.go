@@ -19,11 +19,11 @@ import (
 func TestSlowHandlerKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		const lease = 1500 * time.Millisecond
+		const lease = 6 * time.Second
 		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
 		s := holds(t, c, "s")
 		began := time.Now()
-		redistest.Await(t, 20*time.Second, "more than three leases to pass", func() bool {
+		redistest.Await(t, time.Minute, "more than three leases to pass", func() bool {
 			if acquire(t, rival, "s").Allowed || counted(t, rival) != 1 {
 				t.Fatalf("a slow handler: got its slot lost after %v, want it held beyond three leases of %v", time.Since(began), lease)
 			}
@@ -60,22 +60,22 @@ func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
 func TestLostLeaseIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		const lease = 1500 * time.Millisecond
+		const lease = 6 * time.Second
 		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
 		key := c.space.Key("s", c.tail)
 		s := holds(t, c, "s")
 		must(admin.Del(t.Context(), key).Result())(t)
-		redistest.Await(t, 10*time.Second, "the slot to be taken again", func() bool { return counted(t, c) == 1 })
+		redistest.Await(t, time.Minute, "the slot to be taken again", func() bool { return counted(t, c) == 1 })
 		other := taken(t, admin, rival, key)
 		began := time.Now()
-		redistest.Await(t, 10*time.Second, "two leases to pass", func() bool {
+		redistest.Await(t, time.Minute, "two leases to pass", func() bool {
 			if n := counted(t, c); n != 1 {
 				t.Fatalf("after the renewal: got %d in flight beside the rival's slot, want 1", n)
 			}
 			return time.Since(began) > 2*lease
 		})
 		gives(t, other)
-		redistest.Await(t, 10*time.Second, "the slot to be taken again", func() bool { return counted(t, c) == 1 })
+		redistest.Await(t, time.Minute, "the slot to be taken again", func() bool { return counted(t, c) == 1 })
 		gives(t, s)
 		free(t, c, 5*time.Second) // what was on its way is given back too
 	})
@@ -117,7 +117,7 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 // TestRenewalEndsWithRelease counts what is sent for a slot that was given back.
 func TestRenewalEndsWithRelease(t *testing.T) {
 	t.Parallel()
-	_, client := newServer(t)
+	_, client := redistest.Miniredis(t)
 	var calls atomic.Int64
 	count := func(redis.Cmder) { calls.Add(1) }
 	rdb := &redistest.HookedClient{Processor: client}
@@ -139,7 +139,7 @@ func TestRenewalEndsWithRelease(t *testing.T) {
 // all by one call.
 func TestAReleaseDuringARenewalLeavesNothing(t *testing.T) {
 	t.Parallel()
-	_, client := newServer(t)
+	_, client := redistest.Miniredis(t)
 	rdb := &redistest.HookedClient{Processor: client}
 	c := strict(t, rdb, "p", 10, time.Hour)
 	var all []*lease.Member
@@ -181,9 +181,9 @@ func TestAReleaseDuringARenewalLeavesNothing(t *testing.T) {
 // again. The new lease is given back too.
 func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
 	t.Parallel()
-	_, client := newServer(t)
+	_, client := redistest.Miniredis(t)
 	rdb := &redistest.HookedClient{Processor: client}
-	c := strict(t, rdb, "p", 1, 1500*time.Millisecond)
+	c := strict(t, rdb, "p", 1, 15*time.Second)
 	s := holds(t, c, "s")
 	entered, released := make(chan struct{}, 16), make(chan struct{})
 	var releases atomic.Int64
@@ -202,5 +202,5 @@ func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
 	gives(t, s)
 	close(released)
 	redistest.Await(t, 10*time.Second, "the new lease to be given back", func() bool { return releases.Load() == 2 })
-	free(t, c, time.Second)
+	free(t, c, 10*time.Second)
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
@@ -57,7 +56,7 @@ func TestFenceGrows(t *testing.T) {
 			srv := redistest.NewStandalone(t, args...)
 			admin, prefix := srv.Admin(t), srv.Prefix(t)
 			l := locker(t, srv.Client(t), prefix, &lock.Options{Lease: 15 * time.Second})
-			short := locker(t, srv.Client(t), prefix, &lock.Options{Lease: lock.MinLease, NoRenewal: true})
+			short := locker(t, srv.Client(t), prefix, &lock.Options{Lease: 1500 * time.Millisecond, NoRenewal: true})
 			f := &fences{locker: l}
 			if err := f.next(t).Release(t.Context()); err != nil {
 				t.Fatal(err)
@@ -130,10 +129,7 @@ func TestFenceGrows(t *testing.T) {
 // grants, by up to a day in all.
 func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	m := miniredis.RunT(t)
-	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
-	t.Cleanup(func() { rdb.Close() })
+	m, rdb := redistest.Miniredis(t)
 	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{Lease: time.Minute, NoRenewal: true})
 	f := &fences{locker: l}
 	rng := redistest.Rand(t)

@@ -50,8 +50,9 @@ func TestLeadInManyProcesses(t *testing.T) {
 	t.Parallel()
 	stood := redistest.Witness(t)
 	srv := redistest.Standalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	c := &crew{
-		t: t, child: "leader", words: []string{srv.Addr(), srv.Prefix(t)}, rng: redistest.Rand(t), says: make(chan said),
+		t: t, child: "leader", words: []string{srv.Addr(), prefix}, rng: redistest.Rand(t), says: make(chan said),
 	}
 	for range 3 {
 		c.hire()
@@ -87,6 +88,8 @@ func TestLeadInManyProcesses(t *testing.T) {
 		most := time.Second
 		switch i % 3 {
 		case 0:
+			wantsWaking(t, admin, recordOf(prefix, "key"))
+			began = time.Now()
 			leader.Tell(t, "shut down")
 			c.hire()
 			leader = next(leader)

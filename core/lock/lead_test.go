@@ -83,9 +83,7 @@ func (c *candidate) returns(t *testing.T, want error) {
 func inBubble(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb *redistest.CutClient)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		defer m.Close()
+		m := redistest.Bubble(t)
 		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, m)}
 		defer func() { // so that neap finds what it looks for in the background
 			rdb.Mend()

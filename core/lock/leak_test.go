@@ -27,9 +27,9 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	before, was := redistest.Settled(runtime.NumGoroutine), connections()
 
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: redistest.User, Password: redistest.Password, ContextTimeoutEnabled: true})
-	l := locker(t, rdb, prefix, &lock.Options{Lease: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
-	second := locker(t, rdb, prefix, &lock.Options{Lease: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
-	short := locker(t, rdb, prefix, &lock.Options{Lease: lock.MinLease, NoRenewal: true})
+	l := locker(t, rdb, prefix, &lock.Options{Lease: 15 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
+	second := locker(t, rdb, prefix, &lock.Options{Lease: 15 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
+	short := locker(t, rdb, prefix, &lock.Options{Lease: 50 * time.Millisecond, NoRenewal: true})
 	ctx := t.Context()
 	var wg sync.WaitGroup
 	n := redistest.Ops(10_000)
@@ -85,7 +85,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 		}
 	}
 	srv.Resume(t)
-	redistest.Await(t, 30*time.Second, "the end of all", func() bool {
+	redistest.Await(t, time.Minute, "the end of all", func() bool {
 		for _, l := range []*lock.Locker{l, second, short, away} {
 			if s := l.Stats(); s.Holding+s.Waiting+s.Undoing > 0 {
 				return false
@@ -283,10 +283,10 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 func TestMaxHoldFreesTheLock(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		const most = 1500 * time.Millisecond
+		const most = 9 * time.Second
 		stood := redistest.Witness(t)
-		l := locker(t, rdb, prefix, &lock.Options{Lease: 600 * time.Millisecond, MaxHold: most})
-		other := locker(t, rdb, prefix, &lock.Options{RetryDelay: 10 * time.Millisecond})
+		l := locker(t, rdb, prefix, &lock.Options{Lease: 6 * time.Second, MaxHold: most})
+		other := locker(t, rdb, prefix, &lock.Options{RetryDelay: 10 * time.Millisecond, Wait: time.Minute})
 		if err := other.Warm(t.Context()); err != nil {
 			t.Fatal(err)
 		}

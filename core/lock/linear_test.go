@@ -199,7 +199,7 @@ func TestLinearizable(t *testing.T) {
 			for i, rdb := range rdbs {
 				l, err := lock.New(storetest.At(t, successors{history.Client{Client: rdb, Recorder: d}, own}, prefix), "linear", &lock.Options{
 					Budget: linearBudgets[i%len(linearBudgets)], Lease: linearTTL, NoRenewal: true,
-					Wait: 20 * time.Millisecond, RetryDelay: lock.MinRetryDelay,
+					Wait: 20 * time.Millisecond, RetryDelay: 5 * time.Millisecond,
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -83,8 +83,8 @@ func TestTry(t *testing.T) {
 			t.Errorf("Extend: got %v, want no error", err)
 		}
 		state, err := l.Inspect(ctx, "key")
-		if err != nil || !state.Held || state.Holds != 1 || state.Fence != first.Fence() || state.Lease < 59*time.Second {
-			t.Errorf("Inspect: got %+v, %v, want 1 hold with the fence %d for about a minute",
+		if err != nil || !state.Held || state.Holds != 1 || state.Fence != first.Fence() || state.Lease <= lock.DefaultLease {
+			t.Errorf("Inspect: got %+v, %v, want 1 hold with the fence %d for more than the default lease",
 				state, err, first.Fence())
 		}
 		if err := first.Release(ctx); err != nil {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
@@ -32,9 +31,7 @@ func TestContextEndsBeforeTheLease(t *testing.T) {
 				t.Run("miniredis", func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						m := miniredis.NewMiniRedis()
-						m.ClockTTL(true)
-						defer m.Close()
+						m := redistest.Bubble(t)
 						rdb := redistest.BubbleClient(t, m)
 						if left, taken := toldOfTheCut(t, rdb, rdb, "p", how, plain); left <= 0 || left > 100*time.Millisecond || !errors.Is(taken, lock.ErrHeld) {
 							t.Errorf("got %v left of the lease and %v for another, want up to 100ms and ErrHeld",
@@ -61,6 +58,9 @@ func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string,
 	rdb := &redistest.CutClient{Client: client}
 	l := locker(t, rdb, prefix, &lock.Options{Lease: ttl, FenceRetention: keep, NoRenewal: plain})
 	other := locker(t, client, prefix, nil)
+	if err := errors.Join(l.Warm(t.Context()), other.Warm(t.Context())); err != nil {
+		t.Fatal(err)
+	}
 	began := time.Now()
 	held, err := l.Try(t.Context(), "key")
 	if err != nil {
@@ -92,7 +92,7 @@ func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string,
 // what it is told.
 func TestHoldersLearnOfALoss(t *testing.T) {
 	t.Parallel()
-	const ttl, budget = 4 * time.Second, 500 * time.Millisecond // told before the lease ends
+	const ttl, budget = 15 * time.Second, 5 * time.Second // told before the lease ends
 	type end func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string)
 	force := func(t *testing.T, _ redis.UniversalClient, other *lock.Locker, _ string) {
 		if was, err := other.ForceRelease(t.Context(), "key"); err != nil || !was {
@@ -186,7 +186,7 @@ func TestHoldersLearnOfALoss(t *testing.T) {
 // only processor, so that no timer runs before it.
 func sleeper(words []string) {
 	runtime.GOMAXPROCS(1)
-	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: sleeperTTL, Budget: time.Second, NoRenewal: true})
+	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: sleeperTTL, Budget: sleeperTTL / 3, NoRenewal: true})
 	if err != nil {
 		panic(err)
 	}
@@ -223,7 +223,7 @@ func sleeper(words []string) {
 	}
 }
 
-const sleeperTTL = time.Second
+const sleeperTTL = 6 * time.Second
 
 // TestErrIsRightAfterAPause stops the process of a holder with SIGSTOP for longer than
 // its lease.
@@ -240,7 +240,7 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		redistest.Await(t, 10*time.Second, "the lease to lapse", func() bool {
+		redistest.Await(t, time.Minute, "the lease to lapse", func() bool {
 			state, err := other.Inspect(t.Context(), "key")
 			return err == nil && !state.Held
 		})
@@ -294,6 +294,7 @@ func TestReleaseGoesOnInTheBackground(t *testing.T) {
 		})
 		all = append(all, held)
 	}
+	redistest.Await(t, time.Minute, "what was not answered to be undone", func() bool { return l.Stats().Undoing == 0 })
 	srv.Pause(t)
 	done := make(chan struct{})
 	for _, held := range all {
@@ -338,7 +339,7 @@ func TestFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	l := locker(t, srv.Client(t), prefix, &lock.Options{Lease: 3 * time.Second, Budget: time.Second})
+	l := locker(t, srv.Client(t), prefix, &lock.Options{Lease: 9 * time.Second, Budget: 3 * time.Second})
 	other := locker(t, srv.Client(t), prefix, nil)
 	try := func(key string) *lock.Lock {
 		t.Helper()
@@ -380,13 +381,13 @@ func TestFullServer(t *testing.T) {
 	if err := forced.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Release of what was forced: got %v, want ErrLost", err)
 	}
-	if err := renewed.Extend(t.Context(), 3*time.Second); err != nil {
+	if err := renewed.Extend(t.Context(), 9*time.Second); err != nil {
 		t.Errorf("Extend on a full server: got %v, want no error", err)
 	}
 	if err := renewed.Extend(t.Context(), time.Minute); !errors.Is(err, script.ErrNotExecuted) {
 		t.Errorf("Extend to longer than ever: got %v, want ErrNotExecuted", err)
 	}
-	redistest.Await(t, 10*time.Second, "longer than a lease", func() bool { return time.Since(began) > 4*time.Second })
+	redistest.Await(t, time.Minute, "longer than a lease", func() bool { return time.Since(began) > 12*time.Second })
 	if state, err := other.Inspect(t.Context(), "renewed"); renewed.Err() != nil || err != nil || !state.Held {
 		t.Errorf("a lock on a full server: got Err %v, %+v, %v, want it renewed and held", renewed.Err(), state, err)
 	}

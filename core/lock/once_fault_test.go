@@ -93,7 +93,7 @@ func TestOnceWithoutAReplyToItsStart(t *testing.T) {
 		l, tick := patient(t, rdb, prefix), aTick()
 		assertRan(t, l, "warm", tick, lock.Never, true)
 		proxy.Lose(redistest.Silence, 1, "evalsha")
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		if ran, err := l.Once(ctx, "job", tick, lock.Never, fine); ran || err != context.DeadlineExceeded {
 			t.Errorf("Once until its deadline: got ran %v, %v, want false and DeadlineExceeded", ran, err)
@@ -224,7 +224,7 @@ func TestOnceOnAFullServer(t *testing.T) {
 			if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
 				t.Error(err)
 			}
-			brief, cancel := context.WithTimeout(ctx, time.Second)
+			brief, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			if ran, err := l.Once(brief, job+"-other", tick, rerun, fine); ran || !errors.Is(err, script.ErrNotExecuted) {
 				t.Errorf("Once of another tick in full memory: got ran %v, %v, want false and ErrNotExecuted",

@@ -177,7 +177,7 @@ var errJob = errors.New("the job failed")
 func TestOnceOutlivesItsLease(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		brief := locker(t, rdb, prefix, &lock.Options{Lease: 3 * time.Second, Budget: time.Second, NoRenewal: true, FenceRetention: time.Hour})
+		brief := locker(t, rdb, prefix, &lock.Options{Lease: 9 * time.Second, Budget: 3 * time.Second, NoRenewal: true, FenceRetention: time.Hour})
 		other := patient(t, rdb, prefix)
 		var wg sync.WaitGroup
 		for _, end := range []error{nil, errJob} {

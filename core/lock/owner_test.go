@@ -232,7 +232,7 @@ func (m *owned) step(t *testing.T, l *lock.Locker, r *rand.Rand) error {
 		m.gone = append(m.gone, m.holds[i])
 		m.holds = slices.Delete(m.holds, i, i+1)
 	case n == 7 && len(m.holds) > 0:
-		if err := m.holds[r.IntN(len(m.holds))].Extend(ctx, lock.MinLease+time.Duration(r.Int64N(int64(time.Minute)))); err != nil {
+		if err := m.holds[r.IntN(len(m.holds))].Extend(ctx, 50*time.Millisecond+time.Duration(r.Int64N(int64(time.Minute)))); err != nil {
 			return err
 		}
 	case n == 8 && len(m.gone) > 0:

@@ -45,7 +45,7 @@ var outages = map[string]func(n int, c call) (any, error){
 // that Redis answered.
 func TestEndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
-	for _, ttl := range []time.Duration{lock.MinLease, 60 * time.Millisecond, time.Second, lock.DefaultLease} {
+	for _, ttl := range []time.Duration{50 * time.Millisecond, 60 * time.Millisecond, time.Second, lock.DefaultLease} {
 		for how, outage := range outages {
 			for renewed := range 4 {
 				for _, latency := range []time.Duration{0, min(ttl/20, 50*time.Millisecond)} {
@@ -306,7 +306,7 @@ func TestAnswersAfterTheLease(t *testing.T) {
 	m := miniredis.RunT(t)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { rdb.Close() })
-	const sleep = 1500 * time.Millisecond
+	const sleep = 6 * time.Second
 	l, err := lock.New(storetest.Direct(t, rdb, redistest.Prefix(t)), "test", &lock.Options{Lease: sleep, Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -346,7 +346,7 @@ func TestMaxHold(t *testing.T) {
 					}
 					began := time.Now()
 					if plain {
-						if err := held.Extend(t.Context(), lock.MaxLease); err != nil {
+						if err := held.Extend(t.Context(), 24*time.Hour); err != nil {
 							t.Errorf("Extend: got %v, want no error", err)
 						}
 					}
@@ -519,7 +519,7 @@ func atOnce(t *testing.T, i int) {
 		})
 		wg.Go(func() {
 			for held.Err() == nil {
-				_ = held.Extend(t.Context(), lock.MinLease)
+				_ = held.Extend(t.Context(), 50*time.Millisecond)
 				<-time.After(time.Millisecond)
 			}
 		})

@@ -83,7 +83,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 		redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > 350*time.Millisecond })
 		for range 2 {
 			slow.Deliver(t)
-			freeWithin(t, 2*time.Second, other, "key")
+			freeWithin(t, soon, other, "key")
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 			t.Errorf("the release: got %v, want no error", err)
 		}
 		slow.Deliver(t)
-		freeWithin(t, 2*time.Second, other, "key")
+		freeWithin(t, soon, other, "key")
 		redistest.Await(t, 5*time.Second, "the count of it", func() bool { return l.Stats().Undone == 1 })
 	})
 }

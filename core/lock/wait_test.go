@@ -114,7 +114,7 @@ func TestAReleaseElsewhereWakesWaiters(t *testing.T) {
 func TestALockOfThisProcessIsForcedOpenElsewhere(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, calm(lock.Options{Lease: lock.MaxLease, NoRenewal: true}))
+		l := locker(t, rdb, prefix, calm(lock.Options{Lease: 24 * time.Hour, NoRenewal: true}))
 		w := wait(t, l, l, "key")
 		inLine(t, l, 1)
 		if was, err := locker(t, rdb, prefix, nil).ForceRelease(t.Context(), "key"); !was || err != nil {
@@ -133,7 +133,7 @@ func TestALeaseThatLapsesIsNotMissed(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		l := locker(t, rdb, prefix, unasking())
-		holder := locker(t, rdb, prefix, &lock.Options{Lease: 2 * time.Second, Budget: time.Second, NoRenewal: true})
+		holder := locker(t, rdb, prefix, &lock.Options{Lease: 6 * time.Second, Budget: 2 * time.Second, NoRenewal: true})
 		wait(t, l, holder, "key").gets(t)
 	})
 }
@@ -222,6 +222,7 @@ func TestALostWakeUpCostsARetryDelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
+			dialer.deaf.Store(false)
 			w := wait(t, l, holder, "key")
 			if name == "messages lost" {
 				asksWith(t, srv.Admin(t), recordOf(prefix, "key"), "PUBLISH")

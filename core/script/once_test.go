@@ -30,7 +30,7 @@ func TestLostReplyExecutesOnce(t *testing.T) {
 					t.Parallel()
 					budget := 10 * time.Second
 					if fault == redistest.Silence {
-						budget = time.Second // what each call then takes
+						budget = 5 * time.Second // what each call then takes
 					}
 					r := newRunner(t, f.rdb, &script.Options{Budget: budget})
 					key := redistest.Prefix(t)
@@ -159,7 +159,7 @@ func TestEveryClientRunsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := srv.Proxy(t)
-			r := newRunner(t, connect(proxy.Dial), &script.Options{Budget: time.Second})
+			r := newRunner(t, connect(proxy.Dial), &script.Options{Budget: 10 * time.Second})
 			key := srv.Prefix(t)
 			for i := range 3 {
 				if n, err := r.Run(t.Context(), count, []string{key}, 1); err != nil || n != int64(i+1) {

@@ -90,7 +90,7 @@ func TestPipelinedCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	for name, pipe := range pipelines(t, srv.Client(t)) {
-		r := newRunner(t, pipe, &script.Options{Budget: 50 * time.Millisecond})
+		r := newRunner(t, pipe, &script.Options{Budget: time.Second})
 		key := redistest.Prefix(t)
 		redistest.Await(t, 20*time.Second, "a first call", func() bool {
 			_, err := r.Run(t.Context(), count, []string{key}, 0)

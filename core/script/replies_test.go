@@ -3,6 +3,7 @@ package script_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
@@ -26,7 +27,7 @@ func TestReplies(t *testing.T) {
 		"the last says":  {plain.Replies(nil, isOK).Essential().Replies(positive, nil).Batched(), []any{int64(1)}, []any{"OK"}},
 	} {
 		ask := func(reply any) (any, error) {
-			return newRunner(t, redistest.SameClient{Reply: reply}, nil).Run(t.Context(), c.script, []string{"k"})
+			return newRunner(t, redistest.SameClient{Reply: reply}, &script.Options{Budget: time.Minute}).Run(t.Context(), c.script, []string{"k"})
 		}
 		for _, reply := range c.gives {
 			if _, err := ask(reply); err != nil {
@@ -41,7 +42,7 @@ func TestReplies(t *testing.T) {
 			}
 		}
 	}
-	if _, err := newRunner(t, redistest.SameClient{Reply: "OK"}, nil).Run(t.Context(), plain, []string{"k"}); err != nil {
+	if _, err := newRunner(t, redistest.SameClient{Reply: "OK"}, &script.Options{Budget: time.Minute}).Run(t.Context(), plain, []string{"k"}); err != nil {
 		t.Errorf("the script that the others are copies of: got %v, want no error", err)
 	}
 }

@@ -44,7 +44,7 @@ func TestUnusableClientsAreRefused(t *testing.T) {
 func TestKeysMustShareAHashTag(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		r := newRunner(t, rdb, nil)
+		r := newRunner(t, rdb, &script.Options{Budget: 10 * time.Second})
 		for name, keys := range map[string][]string{
 			"none":          {},
 			"two plain":     {prefix + "a", prefix + "b"},
@@ -206,10 +206,10 @@ func TestWhatIsNotSentInTimeIsNeverSent(t *testing.T) {
 	if err := newRunner(t, srv.Client(t), nil).Load(t.Context(), count); err != nil { // so that a call that is sent runs
 		t.Fatal(err)
 	}
-	rdb := srv.Client(t)
+	rdb := srv.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute })
 	srv.Pause(t)
 	const calls = 5
-	r := newRunner(t, rdb, &script.Options{Budget: 100 * time.Millisecond})
+	r := newRunner(t, rdb, &script.Options{Budget: time.Second})
 	for range calls {
 		if _, err := r.Run(t.Context(), count, []string{key}, 1); !errors.Is(err, script.ErrNotExecuted) {
 			t.Errorf("a call to a stopped server: got %v, want ErrNotExecuted", err)

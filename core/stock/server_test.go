@@ -80,7 +80,7 @@ func TestAnItemMovesWithItsSlot(t *testing.T) {
 	many := redistest.NewCluster(t)
 	prefix := many.Prefix(t)
 	ctx := t.Context()
-	s := newStock(t, many.Client(t), prefix, nil)
+	s := newStock(t, many.Client(t), prefix, &stock.Options{Lease: time.Hour})
 	if err := s.Warm(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo(t *testing.T) {
 	})
 	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Budget: budget, FirstContact: time.Millisecond, Queue: store.Direct})
 	ask := caller(t, st, one, redistest.Prefix(t))
-	redistest.Await(t, 20*time.Second, "an answer", func() bool { return ask() == nil })
+	redistest.Await(t, 2*time.Minute, "an answer", func() bool { return ask() == nil })
 }
 
 // TestAColdStartBesideADeadMaster: keys of the dead master are asked for all the time,
@@ -90,9 +90,9 @@ func TestAColdStartBesideADeadMaster(t *testing.T) { //nolint:paralleltest // it
 			}
 		})
 	}
-	redistest.Await(t, 20*time.Second, "the breaker of the dead master to open", func() bool { return st.BreakerOpen(200 * time.Millisecond) })
+	redistest.Await(t, 2*time.Minute, "the breaker of the dead master to open", func() bool { return st.BreakerOpen(200 * time.Millisecond) })
 	row := 0
-	redistest.Await(t, 20*time.Second, "twenty decisions in a row by live masters", func() bool {
+	redistest.Await(t, 2*time.Minute, "twenty decisions in a row by live masters", func() bool {
 		if row++; !ask(live, row) {
 			row = 0
 		}
@@ -133,7 +133,7 @@ func neverWritten(t *testing.T, rdb script.Client, mode store.QueueMode) {
 		Queue: mode, Logger: log.logger(), Observers: []store.Observer{observe}, Budget: 20 * time.Millisecond, FirstContact: time.Millisecond,
 	})
 	ask := caller(t, st, increment, "k")
-	redistest.Await(t, 20*time.Second, "the server to be lost", func() bool {
+	redistest.Await(t, 2*time.Minute, "the server to be lost", func() bool {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {

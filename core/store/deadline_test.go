@@ -250,7 +250,12 @@ func TestADeadRedisIsFoundByCallersThatAreCanceled(t *testing.T) {
 					return nil, ctx.Err()
 				}
 				conn, err := new(net.Dialer).DialContext(ctx, network, address)
-				open.Store(conn, true)
+				if err == nil {
+					open.Store(conn, true)
+					if dead.Load() {
+						conn.Close()
+					}
+				}
 				return conn, err
 			}
 		})

@@ -58,7 +58,7 @@ func ExampleOpen() {
 	rdb := redistest.Embedded() // stands for your go-redis client
 	st, err := store.Open(rdb, &store.Options{
 		Prefix: "shop",
-		Budget: 30 * time.Millisecond, // the longest that a call takes
+		Budget: 5 * time.Second, // the longest that a call takes; without it, 50 ms for a limit
 	})
 	if err != nil {
 		log.Fatal(err) // names every field that is wrong, and the remedy

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
@@ -55,9 +54,7 @@ func TestAnExitLeavesTheBreakerAsItWas(t *testing.T) {
 			"panics": func() error { panic(errors.New("of a hook")) },
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				m := miniredis.NewMiniRedis()
-				m.ClockTTL(true)
-				defer m.Close()
+				m := redistest.Bubble(t)
 				rdb := redistest.BubbleClient(t, m)
 				defer rdb.Close()
 				fine, down := func() error { return nil }, func() error { return io.EOF }

@@ -107,7 +107,7 @@ func newFailover(t *testing.T, st *store.Store, has func(subject string) bool) *
 	var errs [5]error
 	f.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed})
 	f.slots, errs[1] = inflight.New(st, "n", 10, &inflight.Options{Fail: store.FailClosed})
-	f.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: time.Minute})
+	f.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: 10 * time.Minute})
 	f.guard, errs[3] = idempotency.New(st, "n", idempotency.Retry{}, nil)
 	f.stock, errs[4] = stock.New(st, "n", nil)
 	if err := errors.Join(errs[:]...); err != nil {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -22,7 +23,7 @@ func TestAHintOfAClientWithoutDeadlines(t *testing.T) { //nolint:paralleltest //
 	limits := func(mode store.QueueMode) func(*testing.T, *redis.Client) {
 		return func(t *testing.T, rdb *redis.Client) {
 			t.Helper()
-			if _, by := took(t, aLimit(t, storetest.Open(t, rdb, store.Options{Prefix: "p", Queue: mode}))); !by {
+			if _, by := took(t, aLimit(t, storetest.Open(t, rdb, store.Options{Prefix: "p", Queue: mode, FirstContact: 10 * time.Second}))); !by {
 				t.Error("Redis did not decide, want it to")
 			}
 		}
@@ -31,7 +32,7 @@ func TestAHintOfAClientWithoutDeadlines(t *testing.T) { //nolint:paralleltest //
 	runs := func(wrap func(*redis.Client) script.Client) func(*testing.T, *redis.Client) {
 		return func(t *testing.T, rdb *redis.Client) {
 			t.Helper()
-			r, err := script.NewRunner(wrap(rdb), nil)
+			r, err := script.NewRunner(wrap(rdb), &script.Options{Budget: 10 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

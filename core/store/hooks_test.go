@@ -260,7 +260,7 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 		return nil
 	}})
 	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Direct, Budget: 10 * time.Second})
-	locker, err1 := lock.New(st, "locks", &lock.Options{Lease: 3 * time.Second})
+	locker, err1 := lock.New(st, "locks", &lock.Options{Lease: 10 * time.Second})
 	guard, err2 := idempotency.New(st, "claims", idempotency.Retry{}, nil)
 	slots, err3 := inflight.New(st, "slots", 10, &inflight.Options{Budget: 10 * time.Second, Fail: store.FailClosed})
 	held, err4 := locker.Try(t.Context(), "held")

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
@@ -175,9 +174,7 @@ func eachGrant(t *testing.T, st *store.Store) []*grants {
 // of each primitive.
 func inBubble(t *testing.T, opts store.Options, hooks ...redis.Hook) (*store.Store, []*grants) {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	t.Cleanup(m.Close)
-	m.ClockTTL(true)
+	m := redistest.Bubble(t)
 	rdb := redistest.BubbleClient(t, m)
 	for _, h := range hooks {
 		rdb.AddHook(h)

@@ -29,18 +29,18 @@ type sending struct {
 func single(timeouts bool) func(*testing.T, *redistest.Server, *redistest.ClusterServer) script.Client {
 	return func(t *testing.T, srv *redistest.Server, _ *redistest.ClusterServer) script.Client {
 		t.Helper()
-		return srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
+		return srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.ReadTimeout = timeouts, time.Minute })
 	}
 }
 
 func clustered(t *testing.T, _ *redistest.Server, cluster *redistest.ClusterServer) script.Client {
 	t.Helper()
-	return cluster.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = true })
+	return cluster.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled, o.ReadTimeout = true, time.Minute })
 }
 
 func pipelined(t *testing.T, srv *redistest.Server, _ *redistest.ClusterServer) script.Client {
 	t.Helper()
-	pipe, err := srv.Client(t).AsyncAutoPipeline()
+	pipe, err := srv.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }).AsyncAutoPipeline()
 	if err != nil {
 		t.Fatal(err)
 	}

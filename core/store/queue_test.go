@@ -330,7 +330,7 @@ func TestAStalledServerIsNotSentMore(t *testing.T) {
 // TestAnIdleQueueHasNothing: calls that have ended leave no goroutine.
 func TestAnIdleQueueHasNothing(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	rdb := redistest.Standalone(t).Client(t)
-	ask := caller(t, queued(t, rdb, time.Second), increment, redistest.Prefix(t))
+	ask := caller(t, queued(t, rdb, time.Minute), increment, redistest.Prefix(t))
 	if err := ask(); err != nil {
 		t.Fatal(err)
 	}

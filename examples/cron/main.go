@@ -75,7 +75,7 @@ const clock = "15:04:05.000"
 // report is the job. It stops when its lock is lost, since then another begins.
 func report(ctx context.Context) error {
 	select {
-	case <-time.After(200 * time.Millisecond):
+	case <-time.After(time.Second):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -28,7 +28,7 @@ func TestALatePayment(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A hold ends soon, but not before a busy machine has its answer.
-	phones, err := stock.New(st, "phones", &stock.Options{Lease: 2 * time.Second})
+	phones, err := stock.New(st, "phones", &stock.Options{Lease: 15 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestALatePayment(t *testing.T) {
 		}
 	}()
 	order := func(buyer string) (number string) {
-		redistest.Await(t, time.Minute, "a phone for "+buyer, func() bool {
+		redistest.Await(t, 2*time.Minute, "a phone for "+buyer, func() bool {
 			status, body, err := post(t.Context(), http.DefaultClient, h.URL+"/flash/"+item, buyerHeader, buyer, nil)
 			number = string(body)
 			return err == nil && status == http.StatusAccepted
@@ -58,7 +58,7 @@ func TestALatePayment(t *testing.T) {
 	}
 	ann := order("ann")
 	bob := order("bob") // when ann's hold has ended
-	redistest.Await(t, time.Minute, "the end of bob's hold", func() bool {
+	redistest.Await(t, 2*time.Minute, "the end of bob's hold", func() bool {
 		l, err := phones.Left(t.Context(), item)
 		return err == nil && l.Left == 1
 	})

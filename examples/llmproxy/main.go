@@ -67,6 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *serves {
 		err = serve(ctx, l, *addr, out)
 	} else {
+		l.wait = 6 * time.Second // longer than with -serve, because one machine plays the users and the model too
 		err = play(ctx, l, out)
 	}
 	return errors.Join(err, backend.RemoveKeys(ctx, s.Redis, prefix))

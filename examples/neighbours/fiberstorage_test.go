@@ -24,7 +24,7 @@ func sharedRedis(t *testing.T, most int64) (*miniredis.Miniredis, *redis.Client,
 	m := miniredis.RunT(t)
 	rdb := redistest.Unhurried(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { rdb.Close() })
-	limiter, err := limit.New(rdb, "orders", []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, nil)
+	limiter, err := limit.New(rdb, "orders", []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, &limit.Options{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

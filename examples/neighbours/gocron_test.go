@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/neap-go/neap/core/lock"
@@ -20,9 +19,7 @@ import (
 func cronBubble(t *testing.T, test func(t *testing.T, locks [2]*lock.Locker)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		defer m.Close()
+		m := redistest.Bubble(t)
 		var locks [2]*lock.Locker
 		for i := range locks {
 			l, err := lock.New(redistest.BubbleClient(t, m), "cron", &lock.Options{Budget: 5 * time.Second})

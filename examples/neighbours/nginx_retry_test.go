@@ -137,7 +137,7 @@ func TestNginxTimesOut(t *testing.T) {
 				close(finished)
 			}
 		}
-	}), clientLine, sendsAgain+" proxy_read_timeout 2s;")
+	}), clientLine, sendsAgain+" proxy_read_timeout 10s;")
 	response, _ := send(t, "127.0.0.2", "POST", url, line("Idempotency-Key", "one"))
 	if response.StatusCode != http.StatusConflict || response.Header.Get("Retry-After") != "1" {
 		t.Errorf("while it runs: got %d with the fields %v, want a 409 with Retry-After: 1", response.StatusCode, response.Header)

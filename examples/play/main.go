@@ -24,19 +24,20 @@ import (
 func main() {
 	log.SetFlags(0)
 	addr := flag.String("addr", "127.0.0.1:8090", "address to listen on")
+	budget := flag.Duration("budget", 250*time.Millisecond, "the longest that a call to Redis takes")
 	flag.Parse()
 	logging.Disable() // go-redis tells of every dial that fails while Redis is stopped
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, *addr); err != nil {
+	if err := serve(ctx, *addr, *budget); err != nil {
 		log.Print("play: ", err)
 		defer os.Exit(1)
 	}
 }
 
 // serve serves the page until ctx ends.
-func serve(ctx context.Context, addr string) error {
-	p, err := newPlay()
+func serve(ctx context.Context, addr string, budget time.Duration) error {
+	p, err := newPlay(budget)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ type play struct {
 	done    chan struct{} // closed when the program ends
 }
 
-func newPlay() (*play, error) {
+// newPlay makes the program. A call to Redis takes the budget at most.
+func newPlay(budget time.Duration) (*play, error) {
 	embedded, err := backend.Embed()
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func newPlay() (*play, error) {
 	p := &play{backend: embedded, wire: newWire(), done: make(chan struct{})}
 	opts.ContextTimeoutEnabled, opts.Dialer = true, p.wire.dial
 	p.redis = redis.NewClient(opts)
-	st, err := store.Open(p.redis, &store.Options{Budget: 250 * time.Millisecond}) // more than the default, for a machine that is busy drawing
+	st, err := store.Open(p.redis, &store.Options{Budget: budget})
 	if err != nil {
 		return nil, err
 	}

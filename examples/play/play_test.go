@@ -22,13 +22,14 @@ func TestMain(m *testing.M) {
 
 // page is the program, as a browser has it.
 type page struct {
-	play *play
-	url  string
+	play   *play
+	url    string
+	client *http.Client // of its own: an httptest.Server that closes ends the idle connections of http.DefaultTransport
 }
 
 func open(t *testing.T) *page {
 	t.Helper()
-	p, err := newPlay()
+	p, err := newPlay(2 * time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func open(t *testing.T) *page {
 		t.Fatal(err)
 	}
 	go p.traffic.send(p.done)
-	return &page{p, server.URL}
+	return &page{p, server.URL, server.Client()}
 }
 
 // TestATakenAddress: the error says how to name another.
@@ -50,7 +51,7 @@ func TestATakenAddress(t *testing.T) {
 	t.Parallel()
 	taken := httptest.NewServer(http.NotFoundHandler())
 	defer taken.Close()
-	err := serve(t.Context(), taken.Listener.Addr().String())
+	err := serve(t.Context(), taken.Listener.Addr().String(), time.Second)
 	if err == nil || !strings.Contains(err.Error(), "-addr") || !strings.Contains(err.Error(), "ADDR") {
 		t.Errorf("play on an address that is taken: got %v, want an error that names -addr and ADDR", err)
 	}
@@ -58,7 +59,7 @@ func TestATakenAddress(t *testing.T) {
 
 func (p *page) do(t *testing.T, order string) {
 	t.Helper()
-	r, err := http.Post(p.url+"/play/do", "application/json", strings.NewReader(order))
+	r, err := p.client.Post(p.url+"/play/do", "application/json", strings.NewReader(order))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func (p *page) do(t *testing.T, order string) {
 // await reads frames until one is as it should be.
 func (p *page) await(t *testing.T, what string, is func(frame) bool) {
 	t.Helper()
-	r, err := http.Get(p.url + "/play/events")
+	r, err := p.client.Get(p.url + "/play/events")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestThePageHasBoth(t *testing.T) {
 		"/play/play.css":    {".vessel"},
 		"/play/nothing.css": {"404"},
 	} {
-		r, err := http.Get(p.url + path)
+		r, err := p.client.Get(p.url + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func TestOthersCannotControlIt(t *testing.T) {
 		if want == 403 {
 			r.Header.Set("Sec-Fetch-Site", "cross-site")
 		}
-		got, err := http.DefaultClient.Do(r)
+		got, err := p.client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

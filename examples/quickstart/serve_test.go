@@ -202,7 +202,7 @@ func TestTwoInFlight(t *testing.T) {
 					})
 				}
 			}
-			holdAll(2000)
+			holdAll(10_000)
 			probe := func() reply { return ask(t, http.MethodGet, url+"/inflight?ms=0") }
 			var full reply
 			redistest.Await(t, 20*time.Second, "two in flight", func() bool {
@@ -222,7 +222,7 @@ func TestTwoInFlight(t *testing.T) {
 				return
 			}
 			holdAll(10_000)
-			redistest.Await(t, 8*time.Second, "two in flight", func() bool { return probe().status == 429 })
+			redistest.Await(t, 9*time.Second, "two in flight", func() bool { return probe().status == 429 })
 			leave()
 			held.Wait()
 			redistest.Await(t, 5*time.Second, "the slots of clients that went away", func() bool {

@@ -21,7 +21,9 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/neaptest"
 	"github.com/neap-go/neap/nethttp"
 )
@@ -29,6 +31,12 @@ import (
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
 	redistest.Main(m)
+}
+
+// unhurried is a store with a budget for a busy machine.
+func unhurried(t *testing.T) *store.Store {
+	t.Helper()
+	return storetest.Open(t, redistest.Standalone(t).Unhurried(t), store.Options{Budget: 5 * time.Second})
 }
 
 func local(t *testing.T, most int64) *limit.Limiter {
@@ -92,7 +100,7 @@ func code(h http.Handler) int {
 
 func fiberCode(t *testing.T, app *fiber.App) int {
 	t.Helper()
-	response, err := app.Test(httptest.NewRequest("GET", "/hello", nil))
+	response, err := app.Test(httptest.NewRequest("GET", "/hello", nil), -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +215,7 @@ func TestThreeLevels(t *testing.T) {
 
 func TestQuota(t *testing.T) {
 	t.Parallel()
-	limiter, err := Quota(redistest.Standalone(t).Unhurried(t))
+	limiter, err := Quota(unhurried(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +236,7 @@ func TestQuota(t *testing.T) {
 func TestChanging(t *testing.T) {
 	t.Parallel()
 	day := time.Now().UTC().Day()
-	rdb := redistest.Standalone(t).Unhurried(t)
+	rdb := unhurried(t)
 	subject := redistest.Prefix(t)
 	take := func(daily, n int64, want bool) {
 		t.Helper()
@@ -253,8 +261,7 @@ func TestChanging(t *testing.T) {
 
 func TestSeveral(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
-	limiter, err := Several(srv.Unhurried(t))
+	limiter, err := Several(unhurried(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +367,7 @@ func TestLogins(t *testing.T) {
 
 func TestBans(t *testing.T) {
 	t.Parallel()
-	guesses, err := Bans(redistest.Standalone(t).Unhurried(t))
+	guesses, err := Bans(unhurried(t))
 	if err != nil {
 		t.Fatal(err)
 	}

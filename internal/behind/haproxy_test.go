@@ -27,7 +27,7 @@ defaults
   mode tcp
   timeout connect 1s
   timeout client 1m
-  timeout server 1s
+  timeout server 3s
 listen redis
   bind fd@3
   server redis SERVER

@@ -43,7 +43,7 @@ func (l *logged) has(parts ...string) bool {
 }
 
 // watchedBudget is a fourth of the time for which calls must fail before a breaker opens.
-const watchedBudget = 250 * time.Millisecond
+const watchedBudget = time.Second
 
 // watched returns a store on a client, with its log.
 func watched(t *testing.T, rdb *redis.Client, prefix string, budget time.Duration) (*store.Store, *logged) {

@@ -27,7 +27,7 @@ func TestPusherIsKept(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	resp, err := http.Get(srv.URL)
+	resp, err := srv.Client().Get(srv.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestLeaveSeesTheGuessedContentType(t *testing.T) {
 				replies <- rec.Reply()
 			}))
 			request, _ := http.NewRequest(method, server.URL, nil)
-			response, err := http.DefaultTransport.RoundTrip(request)
+			response, err := server.Client().Transport.RoundTrip(request)
 			if err != nil {
 				t.Fatal(err)
 			}

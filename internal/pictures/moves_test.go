@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 const key = "{record}"
@@ -26,10 +27,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	m := miniredis.RunT(t)
-	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	t.Cleanup(func() { rdb.Close() })
+	m, rdb := redistest.Miniredis(t)
 	r, err := script.NewRunner(rdb, &script.Options{Budget: time.Minute})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,25 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
+// Bubble is a miniredis in a bubble of testing/synctest, whose keys end by the clock of the bubble.
+func Bubble(tb testing.TB) *miniredis.Miniredis {
+	tb.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	tb.Cleanup(m.Close)
+	return m
+}
+
+// Miniredis starts a miniredis whose keys end by its clock, and makes a client of it.
+func Miniredis(tb testing.TB) (*miniredis.Miniredis, *redis.Client) {
+	tb.Helper()
+	m := miniredis.RunT(tb)
+	m.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	tb.Cleanup(func() { rdb.Close() })
+	return m, rdb
+}
+
 // BubbleClient is a client of a miniredis that stands in the same synctest bubble: it
 // reaches it without a socket, so that the bubble's time can pass.
 func BubbleClient(tb testing.TB, m *miniredis.Miniredis) *redis.Client {

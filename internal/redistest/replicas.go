@@ -3,18 +3,19 @@ package redistest
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 // NewReplicatedCluster is NewCluster with a replica for each master, which takes over
-// some two seconds after its master has died.
-func NewReplicatedCluster(tb testing.TB) *ClusterServer {
+// some two seconds after its master has died, unless args say otherwise.
+func NewReplicatedCluster(tb testing.TB, args ...string) *ClusterServer {
 	tb.Helper()
-	args := append([]string{
+	args = slices.Concat([]string{
 		"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no",
-	}, asReplica...)
+	}, asReplica, args)
 	c := NewCluster(tb, args...)
 	for _, master := range c.nodes {
 		s := NewStandalone(tb, append([]string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"}, args...)...)

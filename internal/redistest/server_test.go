@@ -64,7 +64,7 @@ func TestStopAndStartKeepThePort(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	s := NewStandalone(t)
-	rdb := s.Client(t, func(o *redis.Options) { o.MaxRetries = -1; o.ReadTimeout = 100 * time.Millisecond })
+	rdb := s.Client(t, func(o *redis.Options) { o.MaxRetries = -1; o.ReadTimeout = time.Second })
 	if err := rdb.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -21,10 +21,10 @@ func NewSince(tb testing.TB) Since {
 // Back says that the server is back, now.
 func (s *Since) Back() { s.back = time.Now() }
 
-// inTurn is how many things are done one after another until all is given back: a timer
-// rings, a connection is made, the script is answered, the test looks. The machine may
-// stand still during each of them.
-const inTurn = 4
+// inTurn is how many things are done one after another until all is given back: timers
+// fire, connections are made, scripts are answered, the test looks. The machine may stand
+// still during each of them.
+const inTurn = 20
 
 // Undone is when all is given back.
 func (s *Since) Undone(tb testing.TB) {

@@ -28,7 +28,7 @@ type PausedServer struct {
 // end by their budget, in the other by the context of their caller.
 func EachPausedServer(t *testing.T, run func(t *testing.T, s *PausedServer)) {
 	t.Helper()
-	const short = 500 * time.Millisecond
+	const short = 2 * time.Second
 	for name, s := range map[string]PausedServer{
 		"budget":                 {Budget: short, want: script.ErrMaybeExecuted, ctx: context.WithCancel},
 		"canceled by the caller": {Budget: 5 * time.Second, want: context.DeadlineExceeded, ctx: brief(short)},

@@ -106,9 +106,10 @@ var lockScenarios = []scenario{
 	}},
 	{"once", func(p *pair) {
 		c := p.lock(30 * second)
+		base := time.Now().Truncate(time.Hour).UnixMilli()
 		once := func(by *process, tick int64, how string, want bool) int64 {
 			p.Helper()
-			c.N, c.How = time.Now().Truncate(time.Hour).UnixMilli()+tick, how
+			c.N, c.How = base+tick, how
 			a := p.want(by, "lock.once", c)
 			if a.OK != want {
 				p.Errorf("tick %d, %s, by the %s: got ran %v, want %v", tick, how, by.version, a.OK, want)

@@ -228,7 +228,7 @@ func TestWarmSucceedsWhereRequestsDo(t *testing.T) {
 // and so no Warm.
 func TestWarmNeedsNoReplica(t *testing.T) {
 	t.Parallel()
-	c := redistest.NewReplicatedCluster(t)
+	c := redistest.NewReplicatedCluster(t, "--cluster-replica-no-failover", "yes")
 	rdb := c.Client(t)
 	c.ReplicaOf(c.Nodes()[0]).Pause(t)
 	var known atomic.Int64
@@ -241,7 +241,7 @@ func TestWarmNeedsNoReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := w.Warm(t.Context()); err != nil {
-			t.Errorf("%s: got %v, want no error", name, err)
+			t.Errorf("%s: got %v, want no error; %s", name, err, c.Nodes()[1].Admin(t).ClusterNodes(t.Context()).Val())
 		}
 	}
 	c.Nodes()[0].Pause(t)

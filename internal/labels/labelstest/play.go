@@ -64,15 +64,15 @@ func (p Play) Run(t *testing.T, srv *redistest.Server, st *store.Store) map[labe
 func (a *player) make() {
 	var errs [8]error
 	two := limit.FixedWindow{Name: "w", Limit: 2, Window: time.Hour}
-	const ample = time.Second // calls that wait behind those of others must not fail on a busy machine
+	const ample = 5 * time.Second // calls that wait behind those of others must not fail on a busy machine
 	a.window, errs[0] = limit.New(a.st, "seen", []limit.Policy{two, limit.Shadow(limit.FixedWindow{Name: "s", Limit: 1, Window: time.Hour})}, &limit.Options{Budget: ample})
-	a.local, errs[1] = limit.New(a.st, "local", []limit.Policy{two}, nil)
-	a.closed, errs[2] = limit.New(a.st, "closed", []limit.Policy{two}, &limit.Options{Fail: store.FailClosed})
-	a.open, errs[3] = limit.New(a.st, "open", []limit.Policy{two}, &limit.Options{Fail: store.FailOpen})
+	a.local, errs[1] = limit.New(a.st, "local", []limit.Policy{two}, &limit.Options{Budget: ample})
+	a.closed, errs[2] = limit.New(a.st, "closed", []limit.Policy{two}, &limit.Options{Fail: store.FailClosed, Budget: ample})
+	a.open, errs[3] = limit.New(a.st, "open", []limit.Policy{two}, &limit.Options{Fail: store.FailOpen, Budget: ample})
 	a.inflight, errs[4] = inflight.New(a.st, "slots", 1, &inflight.Options{Budget: ample})
-	a.locker, errs[5] = lock.New(a.st, "locks", nil)
-	a.guard, errs[6] = idempotency.New(a.st, "claims", idempotency.Reject{}, nil)
-	a.stock, errs[7] = stock.New(a.st, "units", nil)
+	a.locker, errs[5] = lock.New(a.st, "locks", &lock.Options{Budget: ample})
+	a.guard, errs[6] = idempotency.New(a.st, "claims", idempotency.Reject{}, &idempotency.Options{Budget: ample})
+	a.stock, errs[7] = stock.New(a.st, "units", &stock.Options{Budget: ample})
 	a.must(errs[:]...)
 }
 
