@@ -47,10 +47,11 @@ type Options struct {
 	//
 	// It is also told of a rejection under AckRejected, of a lock of Serialize that was
 	// not given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of
-	// an event that was not handled because it was done under another DeliveryID
+	// an event that was not handled because it was handled before under another DeliveryID
 	// ([ErrAnotherDelivery]). It is not told of an event or order that another delivery
 	// is handling, of a client that is gone, or of an event that was rejected before under
-	// the same DeliveryID. An error about one event is an [*EventError], which says which event it is.
+	// the same DeliveryID. An error about one event is an [*EventError], which says which
+	// event it is.
 	//
 	// Many goroutines call OnError at once, also after the request has been answered. The
 	// answer waits for it, but not past the deadline. If it panics, the panic is
@@ -75,12 +76,12 @@ var (
 	// the handler took longer than the preset's Deadline. The handler goes on. If Verify
 	// took too long, the handler is not called.
 	ErrDeadline = errors.New("callback: the deadline passed")
-	// ErrAnotherDelivery says that an event was acknowledged and not handled, because an
-	// event with the same Transition was done under another DeliveryID, which the provider
-	// does not sign (Preset.UnsignedID). Either somebody with a copy has sent it again, or
-	// the same has happened twice: read the present state from the provider's API, or set
+	// ErrAnotherDelivery says that an event was not handled, because one with the same
+	// Transition was handled before under another DeliveryID. The answer is that of the
+	// earlier event. The provider does not sign the DeliveryID (Preset.UnsignedID). Either
+	// somebody with a copy has sent it again, or the same has happened twice: read the present state from the provider's API, or set
 	// Options.DistinctDeliveries.
-	ErrAnotherDelivery = errors.New("callback: an event with the same bytes was done under another delivery id, so this one was not handled")
+	ErrAnotherDelivery = errors.New("callback: an event with the same bytes was handled before under another delivery id, so this one was not handled")
 	// ErrNoOrder says that Options.Serialize is set and an event has no Order, so that it
 	// was handled without the lock. Its Preset.Items finds none.
 	ErrNoOrder = errors.New("callback: the event has no order, so Serialize does not keep it apart from others")

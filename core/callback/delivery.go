@@ -56,8 +56,8 @@ type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 // with the request. It ends if the event's claim is lost, or the lock of
 // Options.Serialize. idempotency.FromContext and lock.FromContext return these two.
 //
-// A handler that knows that it has done nothing may abandon the claim and return an
-// error, so that nothing is in doubt. Whenever the handler itself concludes the claim,
+// A handler that knows that it has done nothing may conclude the claim with
+// idempotency.NothingDone and return an error, so that nothing is in doubt. Whenever the handler itself concludes the claim,
 // the provider is told to send again later. If it concludes with a result of its own, the
 // event is never acknowledged: only nil, DoneWithout or an empty result stands for done.
 //

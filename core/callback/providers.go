@@ -63,7 +63,8 @@ func Square() Preset {
 // count as one: of the second, OnError is told ([ErrAnotherDelivery]).
 //
 // The Payload of an event is its JSON, also if the webhook is configured to send a form.
-// The Order is the repository, or the organization of an event that has no repository.
+// The Order is the repository, or the organization of an event that has no repository. It is
+// empty if the event names two repositories.
 //
 // GitHub waits for 10 seconds
 // (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).

@@ -15,9 +15,9 @@ import (
 // Fold applies Unicode's full case folding and then NFC (The Unicode Standard, section
 // 3.13, D145). So ß counts as SS, and é counts the same whether it is one character or an
 // e with an accent after it. Characters beyond U+FFFF stay decomposed. A letter with more
-// than 30 marks may have several spellings. Bytes that are not UTF-8 stay as they are. Fold ignores no accents, dots or tags. If your database finds
-// accounts more leniently than that, as some collations do, limit by the account that it
-// found.
+// than 30 marks may have several spellings. Bytes that are not UTF-8 stay as they are. Fold
+// ignores no accents, dots or tags. If your database finds accounts more leniently than that,
+// as some collations do, limit by the account that it found.
 //
 // Fold changes values and leaves their kinds as they are, in each part of a [Join] too.
 // Put a key of your own into [Tag] first. [ByPath] escapes letters beyond ASCII, and Fold

@@ -109,6 +109,6 @@ type Field struct {
 // key of more than 1 KiB is refused with a 400.
 //
 // The keys of this package tag what they return: with their kind, or ByValue with its
-// name. So no value of one key can pass for a value of another. A Key of your own can
-// return the same text, so put it into [Tag].
+// name. So no value of one key can pass for a value of another kind or name. A Key of your
+// own can return the same text, so put it into [Tag].
 type Key func(Request) (string, error)

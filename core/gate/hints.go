@@ -37,8 +37,8 @@ func hintProxy(r Request, peer netip.Addr) {
 // twice warns if its gate decides twice about one request.
 type twice struct{ admitted atomic.Int32 }
 
-// counted is a request that a gate has counted. A request whose context was made from that
-// of another one is told apart by it.
+// counted says which request a gate has counted. Another request may have a context that was
+// made from this one's.
 type counted struct {
 	method, path string
 	peer         netip.AddrPort

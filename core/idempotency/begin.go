@@ -139,7 +139,7 @@ func (g *Guard) begin(ctx context.Context, q *question) (Answer, error) {
 	case r.state == gone:
 		return Answer{}, ErrNoResult
 	}
-	return Answer{}, ErrInDoubt // also if it is free: this owner had given up, and waits for no answer
+	return Answer{}, ErrInDoubt // also if the record is free: this Begin was then taken back already, and its caller is gone
 }
 
 // finish counts the answer. If there is no claim, it takes back what Redis may have

@@ -87,7 +87,9 @@ func (c *Claim) Context() context.Context {
 }
 
 // Detached returns a context as Context does, for work that must not end with its caller:
-// of the context that was given to Begin, it has only the values and the deadline.
+// of the context that was given to Begin, it has only the values and the deadline. Each call
+// returns the same context. You may use it beside that of Context. Context and Detached are
+// safe for concurrent use, and panic on a nil or zero Claim.
 func (c *Claim) Detached() context.Context {
 	misuse.Made(c.made(), errClaim)
 	return c.lease.Detached()

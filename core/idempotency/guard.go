@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -92,8 +93,8 @@ func (g *Guard) WithWait(wait time.Duration) (*Guard, error) {
 	if !g.made() {
 		return nil, errGuard
 	}
-	if wait < time.Millisecond || wait > MaxLease {
-		return nil, fmt.Errorf("idempotency.WithWait: the wait is %v: use %v to %v", wait, time.Millisecond, MaxLease)
+	if wait < time.Millisecond || wait > options.MaxLease {
+		return nil, fmt.Errorf("idempotency.WithWait: the wait is %v: use %v to %v", wait, time.Millisecond, options.MaxLease)
 	}
 	return &Guard{shared: g.shared, wait: wait}, nil
 }

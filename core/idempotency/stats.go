@@ -79,7 +79,8 @@ type Stats struct {
 	Lapsing    uint64 // such claims that are left to lapse after one try at most, because neap looks for 100,000 others
 }
 
-// Stats reports what the Guard does and has done in this process. It sends nothing.
+// Stats reports what the Guard does and has done in this process. It sends nothing, is safe for
+// concurrent use, and panics on a nil or zero Guard.
 func (g *Guard) Stats() Stats {
 	misuse.Made(g.made(), errGuard)
 	n, undo, late := &g.count, g.undo.Stats(), g.late.Stats()

@@ -17,6 +17,17 @@
 // Each request holds a slot with a lease, which the process renews. So a process that dies
 // gives its slots back.
 //
+// # When Redis cannot decide
+//
+// A call takes no longer than its budget, 50 ms by default, whatever the client's own
+// time-outs are, with the exceptions that package limit names: first contact, and a process
+// that is short of CPU. A Try takes longer if Redis has lost slots that the process holds:
+// each call that has them counted again has a budget of its own.
+//
+// If Redis is slow, gone or full, or refuses the client, the store.FailMode decides
+// ([Options]). A slot of store.FailLocal or store.FailOpen is marked Degraded and has its
+// Cause. The breaker and the log are those of package limit.
+//
 // # Where the guarantee ends
 //
 // No more slots are granted than the limit while one Redis primary keeps its data, its

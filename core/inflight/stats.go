@@ -11,7 +11,7 @@ import (
 type Stats struct {
 	Allowed  uint64 // granted, degraded decisions included
 	Denied   uint64 // denied, degraded decisions included
-	Failed   uint64 // Redis could not decide, and the mode is FailClosed
+	Failed   uint64 // Redis could not decide, and the mode is store.FailClosed
 	Canceled uint64 // the caller's context ended
 	Degraded uint64 // decided without Redis
 	// InFlight is how many slots this process holds now.

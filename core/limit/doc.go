@@ -1,5 +1,4 @@
-// Package limit limits how often requests may run, and how many of them at once. The
-// state is in Redis.
+// Package limit limits how often requests may run. The state is in Redis.
 //
 // Make a limiter once, and ask it for each request:
 //
@@ -50,15 +49,13 @@
 // # When Redis cannot decide
 //
 // A decision takes no longer than its budget, 50 ms by default, whatever the client's own
-// time-outs are. There are four exceptions:
+// time-outs are. There are three exceptions:
 //
 //   - Until a server has answered for the first time, a call may take longer: the store's
 //     FirstContact, a second by default.
 //   - While the process is short of CPU, a call may take up to a second longer: see
 //     store.Queued.
 //   - If a process has no prepaid permits left, a decision may take two budgets.
-//   - If Redis has lost slots of requests in flight, each call that has them counted again
-//     has a budget of its own.
 //
 // If Redis is slow, gone or full, or refuses the client, the [store.FailMode] decides.
 // FailLocal, the default, applies the same policies in this process; FailOpen admits

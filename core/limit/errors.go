@@ -11,8 +11,8 @@ var (
 	// ErrNoBan reports that no policy of the limiter has a [Ban]. [WithBan] gives a policy one.
 	ErrNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
 	// ErrRefund reports that there is nothing to give back. The error that wraps it says
-	// why: the decision was denied, was a Peek or was given back before, or what it took is
-	// gone.
+	// why: the decision is nil or zero, was denied, was a Peek, was settled or given back
+	// before, or is being settled; or what it took is gone.
 	ErrRefund = errors.New("limit: nothing to refund")
 	// ErrSettle reports that a decision cannot be settled. The error that wraps it says
 	// why: the decision was denied, was a Peek, or was settled or given back before, or a

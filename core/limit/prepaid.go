@@ -30,7 +30,7 @@ import (
 // request alone.
 //
 // A process may hold permits unused for up to one Term. If a process ends without
-// store.Drain, or the reply to a charge is lost, permits stay taken until their window
+// [store.Store.Drain], or the reply to a charge is lost, permits stay taken until their window
 // ends, or until they have refilled.
 //
 // A process still grants what it has charged, for up to one Term, after another process

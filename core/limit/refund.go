@@ -32,6 +32,8 @@ import (
 // read again; each takes up to the Budget. In Redis it leaves a marker for ten minutes. A
 // permit that was charged ahead ([Prepaid]) is given back in process, at no cost, until
 // its Term or its window ends.
+//
+// Refund is safe for concurrent use. A nil or zero Decision has nothing to give back.
 func (d *Decision) Refund(ctx context.Context) error {
 	misuse.Context(ctx)
 	if d == nil || d.grant == nil {

@@ -39,7 +39,7 @@ type remote struct {
 	space  keyspace.Space
 	script *script.Script
 	alone  bool
-	lists  bool  // it may reply with a list although it is alone
+	lists  bool  // the script of its one policy may reply with a list
 	moves  bool  // the arguments change with the time
 	leased bool  // the arguments name the decision's estimates
 	args   []any // for a cost of one permit; nil if the arguments change
@@ -148,7 +148,7 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	for again := false; ; again = true {
 		q := remoteCalls.Get().(*remoteCall)
 		q.Asked = g.asked
-		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks(), g.token)...); err != nil {
+		if err := r.asker.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks(), g.token)...); err != nil {
 			return err // do not reuse q: a client may still refer to it
 		}
 		now, moved := int64(0), false

@@ -53,7 +53,7 @@ type Settlement struct {
 //     no call can have run, it is repeated for as long as Redis is away.
 //   - Then it is given up. With 100,000 others in the background it is given up at once,
 //     and the error is a [*DroppedError]. [Stats] counts both.
-//   - store.Drain waits for it.
+//   - [store.Store.Drain] waits for it.
 //
 // You need not call Settle again. A second call asks Redis once more for what the first
 // one asked for.

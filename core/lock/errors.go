@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -31,7 +32,7 @@ var (
 	// ErrOwner says that the owner that As was given is empty.
 	ErrOwner = errors.New("lock: the owner is empty: pass As a name for what its holds have in common")
 	// ErrLease says that the duration that Extend was given is out of range.
-	ErrLease = fmt.Errorf("lock: the lease is out of range: use %v to %v", MinLease, MaxLease)
+	ErrLease = fmt.Errorf("lock: the lease is out of range: use %v to %v", options.MinLease, options.MaxLease)
 	// ErrTick says that the tick is the zero time, or that the Rerun is neither Never nor
 	// Again.
 	ErrTick = errors.New("lock: Once needs the instant that its tick is scheduled for, and Never or Again")

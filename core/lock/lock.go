@@ -9,6 +9,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -84,7 +85,7 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 	return l, ok
 }
 
-// Extend prolongs the lease to at least the given duration from now: MinLease to MaxLease
+// Extend prolongs the lease to at least the given duration from now: 50 ms to 24 h
 // in whole milliseconds. It never shortens the lease, and never prolongs it beyond
 // MaxHold. You need it only with NoRenewal, because neap renews all other locks. It costs
 // one round trip.
@@ -97,7 +98,7 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 //   - a [*script.Error] if Redis could not answer. Redis may then have prolonged the
 //     lease or not, and Err is still right.
 func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
-	if lease < MinLease || lease > MaxLease {
+	if lease < options.MinLease || lease > options.MaxLease {
 		return ErrLease
 	}
 	if err := l.Err(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
@@ -103,8 +104,8 @@ func (l *Locker) WithWait(wait time.Duration) (*Locker, error) {
 	if !l.made() {
 		return nil, errLocker
 	}
-	if wait < time.Millisecond || wait > MaxLease {
-		return nil, fmt.Errorf("lock.WithWait: the wait is %v: use %v to %v", wait, time.Millisecond, MaxLease)
+	if wait < time.Millisecond || wait > options.MaxLease {
+		return nil, fmt.Errorf("lock.WithWait: the wait is %v: use %v to %v", wait, time.Millisecond, options.MaxLease)
 	}
 	return &Locker{shared: l.shared, wait: wait, owner: l.owner, named: l.named}, nil
 }

@@ -56,7 +56,8 @@ type Stats struct {
 	Lapsing uint64 // such grants that are left to lapse after one try at most, because neap looks for 100,000 others
 }
 
-// Stats reports what the Locker does and has done in this process. It sends nothing.
+// Stats reports what the Locker does and has done in this process. It sends nothing, is safe for
+// concurrent use, and panics on a nil or zero Locker.
 func (l *Locker) Stats() Stats {
 	misuse.Made(l.made(), errLocker)
 	u := l.undo.Stats()

@@ -80,7 +80,8 @@ type Stats struct {
 	Lapsing    uint64 // such grants on a lease that are left to lapse, because neap looks for 100,000 others
 }
 
-// Stats reports what the Stock does and has done in this process. It sends nothing.
+// Stats reports what the Stock does and has done in this process. It sends nothing, is safe for
+// concurrent use, and panics on a nil or zero Stock.
 func (s *Stock) Stats() Stats {
 	misuse.Made(s.made(), errStock)
 	n, undo, late := &s.count, s.undo.Stats(), s.late.Stats()

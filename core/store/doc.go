@@ -36,5 +36,6 @@
 // call ran once or not at all: see package script. Locks, guards, stock and the Settle of
 // a limit repeat such calls themselves: there, making the same call twice has the effect
 // of making it once. A process that ends without [Store.Drain] leaves grants in doubt
-// until their leases end.
+// until their leases end, and prepaid permits taken until
+// their window ends or they have refilled.
 package store

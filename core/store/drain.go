@@ -16,21 +16,24 @@ const drainEvery = 10 * time.Millisecond
 // last request.
 //
 // First it gives back the permits that limiters charged ahead and did not grant
-// (limit.Prepaid). For each subject with such permits that costs up to two round trips,
-// and more if the clock of Redis must be read again. Permits that are charged after Drain
-// has begun may stay taken until their Term ends.
+// (limit.Prepaid), one limiter after the other. It waits for charges that are on their way.
+// For each subject with such permits that costs up to two round trips, and more if the clock
+// of Redis must be read again. Permits that are charged after Drain has begun may stay taken
+// until their Term ends.
 //
 // Then it waits for the library's background tasks. These tasks take back what Redis may
 // have granted without an answer, and repeat releases, conclusions, confirmations,
 // settlements and refunds that Redis did not confirm. If there is too much to do, tasks
-// are given up; the Stats of the limiter, locker, guard or stock count them as Lapsing or
-// Dropped. Drain does not wait for leases that are held.
+// are given up; the Stats of what began them count them as Lapsing or
+// Dropped. Drain does not wait for leases that are held. A store with nothing left to do
+// costs no round trip.
 //
-// Without Drain, grants in doubt end with their lease, a run whose conclusion is lost is in
-// doubt, and what a decision took or a limiter charged ahead stays taken.
+// Drain is optional, and safe for concurrent use. Without it, grants in doubt end with
+// their lease, a run whose conclusion is lost is in doubt, and what a decision took or a
+// limiter charged ahead stays taken.
 //
-// The error joins those of all calls. If ctx ends first, it also says how many tasks are
-// left, and wraps the error of ctx.
+// The error joins those of all calls. Drain returns when nothing is left to do, or when ctx
+// ends. If ctx ends first, the error also says how many tasks are left, and wraps that of ctx.
 func (s *Store) Drain(ctx context.Context) error {
 	misuse.Context(ctx)
 	if !s.made() {

@@ -3,7 +3,8 @@ package store
 import "fmt"
 
 // FailMode is how a limit decides while Redis cannot: because it is slow, gone or full,
-// or refuses the client. A decision of FailLocal or FailOpen is marked Degraded and has
+// or refuses the client. The zero value is FailLocal, and constructors refuse other values
+// than these. A decision of FailLocal or FailOpen is marked Degraded and has
 // its Cause. The end of the caller's own context is no such reason: the call then returns
 // its error.
 type FailMode uint8
@@ -14,7 +15,8 @@ const (
 	// limit.Options.Instances they begin with what Redis last reported, and divide what is
 	// left. If a limit.Limiter has no Instances, its first such decision is logged to
 	// slog.Default, once in a process, with the remedy. Bans that this process knows of
-	// hold (limit.WithBan).
+	// hold (limit.WithBan). A limit on requests in flight begins with the slots that this
+	// process holds.
 	FailLocal FailMode = iota
 	// FailOpen admits every request, except those of a subject that this process knows to
 	// be banned (limit.WithBan). The figures of an admission are unknown, and zero.

@@ -19,7 +19,7 @@ import (
 type Gauge struct {
 	// Primitive says what the gauge is about.
 	Primitive Primitive
-	// Name is the name of the limiter, locker, guard or stock. For a server it is the
+	// Name is the name that New was given. For a server it is the
 	// address, or all addresses of the client while the servers of a cluster are not
 	// known.
 	Name string

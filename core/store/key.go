@@ -13,7 +13,7 @@ import (
 type Key struct {
 	// Kind is limit, inflight, lock, guard or stock.
 	Kind string
-	// Name is the name of the limiter, locker, guard or stock.
+	// Name is the name that New was given.
 	Name string
 	// Subject is the subject as Redis has it: perhaps its hash.
 	Subject string
@@ -21,8 +21,8 @@ type Key struct {
 	Tail string
 }
 
-// ParseKey parses a key that a limiter, locker, guard or stock on the store has made. ok
-// is false if it is not such a key. ParseKey sends nothing.
+// ParseKey parses a key that a limiter, locker, guard or stock on the store has made. ok is
+// false if it is not such a key. ParseKey sends nothing.
 func (s *Store) ParseKey(key string) (parts Key, ok bool) {
 	prefix := DefaultPrefix
 	if s != nil {

@@ -21,8 +21,7 @@ import (
 type Event struct {
 	// Primitive says what the event is about.
 	Primitive Primitive
-	// Name is the name of the limiter, locker, guard or stock. For a server it is the
-	// address.
+	// Name is the name that New was given. For a server it is the address.
 	Name string
 	// Policy is the policy that decided, or that would have decided. Only limits have
 	// one.

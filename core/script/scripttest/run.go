@@ -86,7 +86,7 @@ var targets = []target{
 	{embedded, 6, func(tb testing.TB) redis.UniversalClient {
 		m := miniredis.RunT(tb)
 		m.ClockTTL(true)
-		rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+		rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ReadTimeout: time.Minute})
 		tb.Cleanup(func() { _ = rdb.Close() })
 		return rdb
 	}},
