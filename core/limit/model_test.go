@@ -163,25 +163,32 @@ func (r *receipt) empty() bool {
 	return !slices.ContainsFunc(r.marks, func(m mark) bool { return m != nil })
 }
 
+// reach does what a decision does to a part before it decides, and returns what undoes it.
+func (m *model) reach(p *part, now, want int64) (undo func()) {
+	var undos []func()
+	if b, is := p.state.(mender); is && !m.inProcess { // where nothing breaks, and one of several may owe more
+		undos = append(undos, b.mends(now))
+	}
+	if p.bans != nil {
+		undos = append(undos, p.bans.mends(now))
+	}
+	if l, is := p.state.(*leased); is {
+		undos = append(undos, l.lapse(now, want))
+	}
+	return func() {
+		for _, undo := range slices.Backward(undos) {
+			undo()
+		}
+	}
+}
+
 // take decides about n permits at a time, and charges them unless it only peeks.
 func (m *model) take(now, n int64, peek bool) (view, *receipt) {
 	denied, barred := make([]bool, len(m.parts)), false
 	for i, p := range m.parts {
 		want := p.costs(n)
-		if b, is := p.state.(mender); is && !m.inProcess { // where nothing breaks, and one of several may owe more
-			if undo := b.mends(now); peek || n == 0 {
-				defer undo()
-			}
-		}
-		if p.bans != nil {
-			if undo := p.bans.mends(now); peek || n == 0 {
-				defer undo()
-			}
-		}
-		if l, is := p.state.(*leased); is {
-			if undo := l.lapse(now, want); peek || n == 0 {
-				defer undo()
-			}
+		if undo := m.reach(p, now, want); peek || n == 0 {
+			defer undo()
 		}
 		room, fits := p.room(want)
 		denied[i] = want > 0 && (!fits || room > p.state.free(now))

@@ -148,7 +148,7 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	for again := false; ; again = true {
 		q := remoteCalls.Get().(*remoteCall)
 		q.Asked = g.asked
-		if err := r.asker.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks(), g.token)...); err != nil {
+		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks(), g.token)...); err != nil {
 			return err // do not reuse q: a client may still refer to it
 		}
 		now, moved := int64(0), false

@@ -115,7 +115,7 @@ func TestHandoffTakesOneCall(t *testing.T) {
 	if stats := l.Stats(); stats.Holding != 0 || stats.Granted != 3 {
 		t.Errorf("got stats %+v, want 0 holding and 3 granted", stats)
 	}
-	freeWithin(t, soon, other, "key")
+	freeSoon(t, other, "key")
 }
 
 // While another process is known to wait, a release frees the lock and hands nothing off.
@@ -165,7 +165,7 @@ func TestHandoffWithALostReply(t *testing.T) {
 			t.Errorf("Try by another locker: got %v, want ErrHeld", err)
 		}
 		release(t, next)
-		freeWithin(t, soon, other, "key")
+		freeSoon(t, other, "key")
 		if stats := l.Stats(); stats.Undoing != 0 {
 			t.Errorf("got stats %+v, want 0 undoing", stats)
 		}
@@ -201,7 +201,7 @@ func TestUnconfirmedHandoffIsUndone(t *testing.T) {
 		case <-time.After(soon):
 			t.Errorf("the first in line: got no answer within %v, want the lock or an error", soon)
 		}
-		freeWithin(t, soon, other, "key")
+		freeSoon(t, other, "key")
 	}
 	if !lost {
 		t.Error("ten releases: got each answered, want one whose answer was lost")
@@ -239,7 +239,7 @@ func TestHandoffToAWaiterThatLeaves(t *testing.T) {
 				if next {
 					release(t, has(t, got[1]))
 				}
-				freeWithin(t, soon, other, "key")
+				freeSoon(t, other, "key")
 				redistest.Await(t, soon, "nothing to be held or waited for", func() bool {
 					stats := l.Stats()
 					return stats.Holding == 0 && stats.Waiting == 0
@@ -333,7 +333,7 @@ func TestHandoffToAWaiterWithACallInDoubt(t *testing.T) {
 				if next {
 					release(t, has(t, got[1]))
 				}
-				freeWithin(t, soon, locker(t, rdb, prefix, nil), "key")
+				freeSoon(t, locker(t, rdb, prefix, nil), "key")
 				redistest.Await(t, soon, "the lock not to be held", func() bool { return l.Stats().Holding == 0 })
 			})
 		})
@@ -378,7 +378,7 @@ func TestNoHandoffOfAHoldInDoubt(t *testing.T) {
 	if n := client.passes.Load(); n != 1 {
 		t.Errorf("got %d releases that named a successor, want 1, of what was granted without doubt", n)
 	}
-	freeWithin(t, soon, locker(t, srv.Client(t), prefix, nil), "key")
+	freeSoon(t, locker(t, srv.Client(t), prefix, nil), "key")
 }
 
 // passing counts the releases that name a successor.

@@ -15,10 +15,10 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// freeWithin waits until another caller can get the lock.
-func freeWithin(t *testing.T, bound time.Duration, l *lock.Locker, key string) {
+// freeSoon waits until another caller can get the lock.
+func freeSoon(t *testing.T, l *lock.Locker, key string) {
 	t.Helper()
-	redistest.Await(t, bound, key+" to be free", func() bool {
+	redistest.Await(t, soon, key+" to be free", func() bool {
 		held, err := l.Try(t.Context(), key)
 		if err != nil && !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("Try of %s: got %v, want a lock or ErrHeld", key, err)
@@ -60,7 +60,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 		})
 		redistest.Await(t, 10*time.Second, "a grant", func() bool { return redistest.CommandStats(t, srv.Admin(t))["hset"].Calls > 0 })
 		for key := range calls {
-			freeWithin(t, 10*time.Second, other, key)
+			freeSoon(t, other, key)
 		}
 		srv.Undone(t)
 	})
@@ -83,7 +83,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 		redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > 350*time.Millisecond })
 		for range 2 {
 			slow.Deliver(t)
-			freeWithin(t, soon, other, "key")
+			freeSoon(t, other, "key")
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 			t.Errorf("the release: got %v, want no error", err)
 		}
 		slow.Deliver(t)
-		freeWithin(t, soon, other, "key")
+		freeSoon(t, other, "key")
 		redistest.Await(t, 5*time.Second, "the count of it", func() bool { return l.Stats().Undone == 1 })
 	})
 }
