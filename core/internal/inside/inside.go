@@ -39,7 +39,7 @@ type Store interface {
 var ErrNone = errors.New("the client is no store")
 
 // Of returns the inside of a client that is a store. If it is none, the error is [ErrNone].
-// For a nil or zero *store.Store, Of returns an error and a Store of which only Budget, Space,
-// Pending and Leases may be called: they return defaults. Package store sets Of, because
-// package script needs it and cannot import package store.
+// For a nil or zero *store.Store, Of returns an error, and a Store that knows only the
+// defaults: call nothing but its Budget, Space, Pending and Leases. Package store sets Of,
+// because package script needs it and cannot import package store.
 var Of = func(call.Processor) (Store, error) { return nil, ErrNone }
