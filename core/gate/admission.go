@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/limit"
 )
@@ -47,7 +48,7 @@ func (a *admission) settle(reply *Reply) {
 	}
 	actual := int64(-1) // also if Settle panics
 	defer func() {
-		if actual < 0 && !a.limiter.HasLease() {
+		if actual < 0 && !inside.OfLimiter(a.limiter).HasLease {
 			return
 		}
 		if actual < 0 { // settles to the estimate: otherwise the lease would end and give it back

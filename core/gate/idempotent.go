@@ -105,8 +105,8 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 			g.methods = []string{"POST", "PATCH"}
 		}
 	}
-	g.opts.MaxBody = mustSize("MaxBody", own.MaxBody, DefaultMaxBody)
-	g.opts.MaxResponse = mustSize("MaxResponse", own.MaxResponse, DefaultMaxResponse)
+	g.opts.MaxBody = mustSize("MaxBody", own.MaxBody, defaultMaxBody)
+	g.opts.MaxResponse = mustSize("MaxResponse", own.MaxResponse, defaultMaxResponse)
 	return g
 }
 

@@ -65,9 +65,9 @@ func TestIdempotentPass(t *testing.T) {
 	r := posting("k", "tea")
 	r.ctx = ctx
 	p := g.Enter(r)
-	if p.Reply != nil || p.Capture != 10 || p.Header != nil || r.bodyMax != gate.DefaultMaxBody {
+	if p.Reply != nil || p.Capture != 10 || p.Header != nil || r.bodyMax != 1<<20 {
 		t.Fatalf("got %+v, having read up to %d bytes, want a pass that captures 10 bytes, having read up to %d",
-			p, r.bodyMax, gate.DefaultMaxBody)
+			p, r.bodyMax, 1<<20)
 	}
 	claim, ok := idempotency.FromContext(p.Context)
 	if !ok || claim.Key() != ordered || p.Context.Value(userKey(1)) != "alice" {
@@ -85,8 +85,8 @@ func TestIdempotentPass(t *testing.T) {
 			context.Cause(p.Context), idempotency.ErrConcluded)
 	}
 	replays(t, g, posting(`"k"`, "tea"), 201, "tea for tw")
-	if got := gate.Idempotent(guard, everyone, nil).Enter(posting("other", "")).Capture; got != gate.DefaultMaxResponse {
-		t.Errorf("by default it captures %d bytes, want %d", got, gate.DefaultMaxResponse)
+	if got := gate.Idempotent(guard, everyone, nil).Enter(posting("other", "")).Capture; got != 256<<10 {
+		t.Errorf("by default it captures %d bytes, want %d", got, 256<<10)
 	}
 }
 

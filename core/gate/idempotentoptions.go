@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// DefaultMaxResponse is the default of IdempotentOptions.MaxResponse: 256 KiB.
-const DefaultMaxResponse = 256 << 10
+const defaultMaxResponse = 256 << 10
 
 // IdempotentOptions are the options of [Idempotent]. Their functions must be safe for
 // concurrent use; their panics propagate to the request.
@@ -35,11 +34,11 @@ type IdempotentOptions struct {
 	// that has none of them is known by method and path alone.
 	Fields []Key
 	// MaxBody is the longest request body that is read, in bytes. A longer one is refused
-	// with a 413. Zero means [DefaultMaxBody]. With Fields their own limits hold instead.
+	// with a 413. Zero means 1 MiB. With Fields their own limits hold instead.
 	MaxBody int64
 
 	// MaxResponse is the longest response body that is stored, in bytes. A longer one is
-	// sent, but not sent again later. Zero means [DefaultMaxResponse].
+	// sent, but not sent again later. Zero means 256 KiB.
 	MaxResponse int64
 	// Headers are stored with a response, in addition to those that [StoredReply] names.
 	Headers []string

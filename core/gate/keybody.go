@@ -10,23 +10,22 @@ import (
 	"strings"
 )
 
-// DefaultMaxBody is the default of IdempotentOptions.MaxBody, and of BodyOptions.MaxBody
-// for [ByForm] and [ByJSON]: 1 MiB.
-const DefaultMaxBody = 1 << 20
+// defaultMaxBody is the most that is read of a body if nothing else is said.
+const defaultMaxBody = 1 << 20
 
 // BodyOptions are the options of [ByForm] and [ByJSON].
 type BodyOptions struct {
 	// MaxBody is the longest body that is read, in bytes. A longer one is refused with a
-	// 413. Zero means [DefaultMaxBody].
+	// 413. Zero means 1 MiB.
 	MaxBody int64
 }
 
 func (o *BodyOptions) max(constructor string) int64 {
 	switch {
 	case o == nil || o.MaxBody == 0:
-		return DefaultMaxBody
+		return defaultMaxBody
 	case o.MaxBody < 0:
-		panic("gate." + constructor + ": BodyOptions.MaxBody is negative; 0 is DefaultMaxBody")
+		panic("gate." + constructor + ": BodyOptions.MaxBody is negative; 0 is 1 MiB")
 	}
 	return o.MaxBody
 }

@@ -90,8 +90,8 @@ func TestBodyErrors(t *testing.T) {
 			}
 		}
 		r := &request{body: "123456"}
-		if ask(t, wire(nil), r); r.bodyMax != gate.DefaultMaxBody {
-			t.Errorf("%s: read up to %d bytes, want %d", name, r.bodyMax, gate.DefaultMaxBody)
+		if ask(t, wire(nil), r); r.bodyMax != 1<<20 {
+			t.Errorf("%s: read up to %d bytes, want %d", name, r.bodyMax, 1<<20)
 		}
 		if got := ask(t, wire(&gate.BodyOptions{MaxBody: 5}), r); got != refused || r.bodyMax != 5 {
 			t.Errorf("%s: got %q, having read up to %d bytes, want %q and 5", name, got, r.bodyMax, refused)

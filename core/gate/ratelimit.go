@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/limit"
 )
 
@@ -181,15 +182,14 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) RateLimi
 // check refuses a limiter that cannot give back or settle what a single request took, if
 // the options need that.
 func (g *rateLimit) check(limiter *limit.Limiter) error {
-	if g.opts.Settle != nil {
-		if err := limiter.CanSettle(); err != nil {
-			return fmt.Errorf("%w: RateLimitOptions.Settle with limiter %q: %w", ErrWiring, limiter.Name(), err)
-		}
+	of := inside.OfLimiter(limiter)
+	if g.opts.Settle != nil && of.Unsettled != nil {
+		return fmt.Errorf("%w: RateLimitOptions.Settle with limiter %q: %w", ErrWiring, limiter.Name(), of.Unsettled)
 	}
-	if g.opts.Settle == nil && !g.opts.InContext && limiter.HasLease() {
+	if g.opts.Settle == nil && !g.opts.InContext && of.HasLease {
 		return fmt.Errorf("%w: limiter %q has a policy WithLease, and nothing settles its estimates: set RateLimitOptions.Settle, or set InContext and settle in the handler", ErrWiring, limiter.Name())
 	}
-	if g.opts.Count != nil && limiter.IsPrepaid() {
+	if g.opts.Count != nil && of.IsPrepaid {
 		return fmt.Errorf("%w: RateLimitOptions.Count gives a request's permits back after the response, but a Prepaid limiter (%q) cannot give back single permits: leave out Count or Prepaid", ErrWiring, limiter.Name())
 	}
 	return nil

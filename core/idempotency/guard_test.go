@@ -203,7 +203,7 @@ func TestOperators(t *testing.T) {
 		c := begin(t, g, "key", "")
 		r, err := g.Inspect(ctx, "key")
 		if err != nil || r.State != idempotency.Pending || r.Attempt != 1 || r.Fence != c.Fence() ||
-			r.Lease <= 0 || r.Lease > idempotency.DefaultLease || r.Expires <= 0 || r.Expires > idempotency.DefaultRetention {
+			r.Lease <= 0 || r.Lease > defaultLease || r.Expires <= 0 || r.Expires > defaultRetention {
 			t.Fatalf("got %+v, %v, want it pending at attempt 1, with the fence %d, a lease and a retention",
 				r, err, c.Fence())
 		}

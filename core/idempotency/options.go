@@ -10,13 +10,12 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// These are the defaults of Options.
 const (
-	DefaultLease          = 30 * time.Second
-	DefaultRetention      = 24 * time.Hour
-	DefaultDoubtRetention = 30 * 24 * time.Hour
-	DefaultWait           = 10 * time.Second
-	DefaultRetryDelay     = 100 * time.Millisecond
+	defaultLease          = 30 * time.Second
+	defaultRetention      = 24 * time.Hour
+	defaultDoubtRetention = 30 * 24 * time.Hour
+	defaultWait           = 10 * time.Second
+	defaultRetryDelay     = 100 * time.Millisecond
 
 	minRetention = time.Second
 	maxRetention = 366 * 24 * time.Hour
@@ -38,26 +37,26 @@ type Options struct {
 	// the process is short of CPU it may take up to a second longer.
 	Budget time.Duration
 	// Lease is how long a claim outlives its process if the process disappears: 50 ms
-	// to 24 h. 0 means DefaultLease. neap renews a lease when a third of it has
+	// to 24 h. 0 means 30 s. neap renews a lease when a third of it has
 	// passed, so a run may take longer.
 	Lease time.Duration
 	// Retention is how long a result is remembered: a second to a year (366 days), and no
-	// less than Lease. 0 means DefaultRetention. A repetition that comes later runs
+	// less than Lease. 0 means 24 h. A repetition that comes later runs
 	// again. So choose a time after which no client repeats. With Retry, a run that its
 	// process did not conclude is remembered for as long.
 	Retention time.Duration
 	// DoubtRetention is how long work in doubt is remembered. With Reject and Reconcile
 	// it is also how long work that has begun is remembered. It is no less than
-	// Retention, and a year (366 days) at most. 0 means DefaultDoubtRetention, or
+	// Retention, and a year (366 days) at most. 0 means 30 days, or
 	// Retention if that is longer.
 	DoubtRetention time.Duration
 
 	// Wait is how long Await and Do wait for the run of another caller: a millisecond to
-	// 24 h. 0 means DefaultWait. gate.Idempotent does not use it: see the Wait of its
+	// 24 h. 0 means 10 s. gate.Idempotent does not use it: see the Wait of its
 	// options.
 	Wait time.Duration
 	// RetryDelay is the longest time between two calls to Redis by a caller that waits:
-	// 5 ms to 24 h. 0 means DefaultRetryDelay. In each process one caller asks
+	// 5 ms to 24 h. 0 means 100 ms. In each process one caller asks
 	// for all that wait for a key.
 	RetryDelay time.Duration
 }
@@ -71,11 +70,11 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	}
 	var c options.Check
 	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(script.DefaultBudget))
-	c.Milliseconds("Lease", &own.Lease, options.MinLease, options.MaxLease, DefaultLease)
-	c.Milliseconds("Retention", &own.Retention, minRetention, maxRetention, DefaultRetention)
-	c.Milliseconds("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, max(DefaultDoubtRetention, own.Retention))
-	c.Duration("Wait", &own.Wait, time.Millisecond, options.MaxLease, DefaultWait)
-	c.Duration("RetryDelay", &own.RetryDelay, options.MinRetryDelay, options.MaxLease, DefaultRetryDelay)
+	c.Milliseconds("Lease", &own.Lease, options.MinLease, options.MaxLease, defaultLease)
+	c.Milliseconds("Retention", &own.Retention, minRetention, maxRetention, defaultRetention)
+	c.Milliseconds("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, max(defaultDoubtRetention, own.Retention))
+	c.Duration("Wait", &own.Wait, time.Millisecond, options.MaxLease, defaultWait)
+	c.Duration("RetryDelay", &own.RetryDelay, options.MinRetryDelay, options.MaxLease, defaultRetryDelay)
 	if own.Retention < own.Lease {
 		c.Faultf("Retention is %v: use at least the Lease, %v", own.Retention, own.Lease)
 	}

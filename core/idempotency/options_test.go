@@ -15,6 +15,13 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
+// These are the defaults, as the documentation of Options tells them.
+const (
+	defaultLease          = 30 * time.Second
+	defaultRetention      = 24 * time.Hour
+	defaultDoubtRetention = 30 * 24 * time.Hour
+)
+
 func TestBadConfigurationIsRefused(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})

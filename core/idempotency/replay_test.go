@@ -43,8 +43,8 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 			}
 			replayed(t, g, "key"+print, print, "result")
 			left, err := admin.PTTL(ctx, record).Result()
-			if err != nil || left <= 0 || left > idempotency.DefaultRetention {
-				t.Errorf("after a replay: got %v left, %v, want up to %v", left, err, idempotency.DefaultRetention)
+			if err != nil || left <= 0 || left > defaultRetention {
+				t.Errorf("after a replay: got %v left, %v, want up to %v", left, err, defaultRetention)
 			}
 			// A replay does not prolong the TTL.
 			if err := admin.PExpire(ctx, record, time.Minute).Err(); err != nil {

@@ -175,8 +175,8 @@ func TestARecordWithoutATTLIsHealed(t *testing.T) {
 			if err := c.call(); !errors.Is(err, c.want) {
 				t.Errorf("%s: got %v, want %v", key, err, c.want)
 			}
-			if left := admin.PTTL(ctx, name).Val(); left <= 0 || left > idempotency.DefaultDoubtRetention {
-				t.Errorf("%s: got %v to live, want up to %v", key, left, idempotency.DefaultDoubtRetention)
+			if left := admin.PTTL(ctx, name).Val(); left <= 0 || left > defaultDoubtRetention {
+				t.Errorf("%s: got %v to live, want up to %v", key, left, defaultDoubtRetention)
 			}
 		}
 	})

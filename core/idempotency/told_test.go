@@ -29,7 +29,8 @@ func TestALossBesideDetached(t *testing.T) {
 				told <- ctx.Value(traced{})
 			}
 		}
-		st := storetest.Open(t, rdb, store.Options{Observers: []store.Observer{observe}})
+		st := storetest.Open(t, rdb, store.Options{})
+		st.Observe(observe)
 		g, err := idempotency.New(st, "test", idempotency.Retry{}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +40,7 @@ func TestALossBesideDetached(t *testing.T) {
 			t.Fatal(err)
 		}
 		rdb.Cut("refused")
-		time.Sleep(idempotency.DefaultLease)
+		time.Sleep(defaultLease)
 		if ctx := run.Claim.Detached(); !errors.Is(context.Cause(ctx), idempotency.ErrExpired) {
 			t.Errorf("a context of a lost claim: got the cause %v, want %v", context.Cause(ctx), idempotency.ErrExpired)
 		}
@@ -64,7 +65,7 @@ func TestALossIsReportedOnce(t *testing.T) {
 			cut          bool
 			before, then []store.Outcome
 		}{
-			"a renewal":                  {idempotency.DefaultLease, false, slices.Concat(granted, lost), nil},
+			"a renewal":                  {defaultLease, false, slices.Concat(granted, lost), nil},
 			"the conclusion":             {0, false, granted, lost},
 			"a conclusion in background": {0, true, granted, lost},
 		} {
@@ -73,7 +74,8 @@ func TestALossIsReportedOnce(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					o := storetest.Outcomes{Of: store.Guard}
 					rdb := &redistest.CutClient{Client: inBubble(t)}
-					st := storetest.Open(t, rdb, store.Options{Prefix: "p", Observers: []store.Observer{o.Observe}})
+					st := storetest.At(t, rdb, "p")
+					st.Observe(o.Observe)
 					g, err := idempotency.New(st, "test", its, nil)
 					if err != nil {
 						t.Fatal(err)

@@ -54,7 +54,7 @@ func TestLostAcquireIsUndone(t *testing.T) {
 						s, err)
 				}
 				_ = s.Release(t.Context()) // of a degraded one nothing is in Redis
-				free(t, other, DefaultLease/3)
+				free(t, other, defaultLease/3)
 				redistest.Await(t, time.Minute, "the count of it", func() bool { // a degraded one that was taken again is a second
 					return c.Stats().Undone >= 1 && c.Stats().Undoing == 0
 				})
@@ -105,7 +105,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			redistest.Await(t, 30*time.Second, "the acquire to run", func() bool {
 				return redistest.CommandStats(t, srv.Admin(t))["zadd"].Calls == 1
 			})
-			free(t, other, DefaultLease/3)
+			free(t, other, defaultLease/3)
 		})
 	}
 }

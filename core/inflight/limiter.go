@@ -146,7 +146,7 @@ func (c *Limiter) Try(ctx context.Context, subject string) (*Slot, error) {
 
 // notify tells the observers of a decision.
 func (c *Limiter) notify(ctx context.Context, s *Slot, err error, took time.Duration) {
-	if c.opts.Observer == nil && !c.store.Observed() {
+	if !c.store.Observed() {
 		return
 	}
 	e := store.Event{
@@ -156,7 +156,6 @@ func (c *Limiter) notify(ctx context.Context, s *Slot, err error, took time.Dura
 	if s.Degraded {
 		e.Class = store.ClassOf(s.Cause)
 	}
-	c.opts.Observer.Notify(ctx, e)
 	c.store.Notify(ctx, e)
 }
 

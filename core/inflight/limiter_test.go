@@ -303,10 +303,13 @@ func TestWithoutRedis(t *testing.T) {
 		var seen []store.Event
 		var rdb redistest.AbsentClient
 		rdb.Gone.Store(true)
-		c := must(New(&rdb, "dead", 2, &Options{
-			Fail:     mode,
-			Observer: func(_ context.Context, e store.Event) { seen = append(seen, e) },
-		}))(t)
+		st := storetest.At(t, &rdb, "p")
+		st.Observe(func(_ context.Context, e store.Event) {
+			if e.Primitive == store.InFlight {
+				seen = append(seen, e)
+			}
+		})
+		c := must(New(st, "dead", 2, &Options{Fail: mode}))(t)
 		granted := 0
 		for range 3 {
 			s, err := c.Try(t.Context(), "s")
@@ -385,10 +388,9 @@ func TestAFractionOfAMillisecondIsDropped(t *testing.T) {
 func TestAPanickingObserverChangesNothing(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		c := must(New(storetest.At(t, rdb, prefix), "panics", 1, &Options{
-			Budget:   5 * time.Second,
-			Observer: func(context.Context, store.Event) { panic("an observer") },
-		}))(t)
+		st := storetest.At(t, rdb, prefix)
+		st.Observe(func(context.Context, store.Event) { panic("an observer") })
+		c := must(New(st, "panics", 1, &Options{Budget: 5 * time.Second}))(t)
 		s, err := c.Try(t.Context(), "s")
 		if err != nil || !s.Allowed {
 			t.Fatalf("a try whose observer panics: got %+v, %v, want a slot", s, err)

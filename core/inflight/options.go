@@ -11,11 +11,8 @@ import (
 )
 
 const (
-	// DefaultBudget is the most time that a Try takes if neither Options.Budget nor the
-	// store's Budget is set.
-	DefaultBudget = 50 * time.Millisecond
-	// DefaultLease is how long a slot outlives its process if Options.Lease is 0.
-	DefaultLease = 30 * time.Second
+	defaultBudget = 50 * time.Millisecond
+	defaultLease  = 30 * time.Second
 
 	minLease = 10 * time.Millisecond
 	maxLease = 24 * time.Hour
@@ -25,11 +22,11 @@ const (
 // copy it. A local Limiter ignores Budget, Lease and Fail.
 type Options struct {
 	// Budget is the most time that a Try takes, as store.Options describes it: a
-	// millisecond to an hour. 0 means the store's Budget, or else DefaultBudget. If Redis
+	// millisecond to an hour. 0 means the store's Budget, or else 50 ms. If Redis
 	// has lost slots, each further call of a Try has a Budget of its own.
 	Budget time.Duration
 	// Lease is how long a slot outlives the process that holds it: 10 ms to 24 h; 0 means
-	// DefaultLease. A fraction of a millisecond is dropped. A lease is renewed three
+	// 30 s. A fraction of a millisecond is dropped. A lease is renewed three
 	// times in its length, so it should be many times the Budget. Slots with different
 	// leases are counted apart, so if you change the Lease, the count begins again at
 	// zero.
@@ -40,8 +37,6 @@ type Options struct {
 	// process admits up to the whole limit: limit.Options.Instances does not divide a
 	// limit on requests in flight.
 	Fail store.FailMode
-	// Observer, if set, is told of every Try, in addition to the observers of the store.
-	Observer store.Observer
 }
 
 func (o *Options) withDefaults(in inside.Store) (Options, error) {
@@ -50,7 +45,7 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 		own = *o
 	}
 	var c options.Check
-	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(DefaultBudget))
-	c.Milliseconds("Lease", &own.Lease, minLease, maxLease, DefaultLease)
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(defaultBudget))
+	c.Milliseconds("Lease", &own.Lease, minLease, maxLease, defaultLease)
 	return own, errors.Join(c.Err(), ask.CheckFail(own.Fail))
 }

@@ -457,10 +457,12 @@ func TestEventsTellOfBans(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var heard observations
 		window, long := FixedWindow{Name: "w", Limit: 1, Window: time.Hour}, Ban{After: 3, Within: time.Hour, For: time.Hour}
-		opts := &Options{Budget: 5 * time.Second, Observer: heard.hear, RememberDenials: time.Minute}
-		l := must(New(storetest.At(t, rdb, prefix), "seen", []Policy{WithBan(window, long)}, opts))(t)
-		local := must(NewLocal("local", []Policy{WithBan(window, long)}, opts))(t)
-		shadow := must(New(storetest.At(t, rdb, prefix), "shadow", []Policy{WithBan(Shadow(window), long)}, opts))(t)
+		opts := &Options{Budget: 5 * time.Second, RememberDenials: time.Minute}
+		var away redistest.AbsentClient
+		away.Gone.Store(true)
+		l := must(New(heard.of(t, rdb, prefix), "seen", []Policy{WithBan(window, long)}, opts))(t)
+		local := must(New(heard.of(t, &away, prefix), "without Redis", []Policy{WithBan(window, long)}, opts))(t)
+		shadow := must(New(heard.of(t, rdb, prefix), "shadow", []Policy{WithBan(Shadow(window), long)}, opts))(t)
 		for _, asked := range []*Limiter{l, local, shadow} {
 			for i, banned := range []bool{false, false, false, true, true, true} {
 				must(asked.Take(t.Context(), "s"))(t)

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/lease"
-	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
@@ -91,14 +89,6 @@ func (p leased) compile() (rule, error) {
 var errLeasedRequests = errors.New("a PerRequest is not settled, so it has no estimates: leave out PerRequest or WithLease")
 
 func hasLease(r rule) bool { return r.id().lease > 0 }
-
-// HasLease reports whether a policy of the limiter is [WithLease]. If so, every decision
-// that was granted must be settled. It sends nothing, is safe for concurrent use, and
-// panics on a nil or zero Limiter.
-func (l *Limiter) HasLease() bool {
-	misuse.Made(l.made(), errLimiter)
-	return slices.ContainsFunc(l.rules, hasLease)
-}
 
 // estimatesOf returns the key of a subject's estimates.
 func (r *remote) estimatesOf(of rule, subject string) string {

@@ -144,7 +144,7 @@ func TestChangedNumbersEqualModels(t *testing.T) {
 						made = slices.Delete(made, at, at+1)
 						p.by.now = now
 						around := []moment{{p.at, p.at}, guess(rng, p.at, time.Second)}[rng.IntN(2)]
-						if p.by.CanSettle() == nil && rng.IntN(2) == 0 {
+						if p.by.unsettled() == nil && rng.IntN(2) == 0 {
 							if p.by.settle(t, p.past, rng.Int64N(3*p.grant.cost+3), around) > 0 {
 								forgiven++
 							}

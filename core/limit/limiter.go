@@ -91,7 +91,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		space:     space,
 		local:     newLocal(own.MaxLocal),
 		count:     count,
-		observers: observers{store: st, own: own.Observer, name: name},
+		observers: observers{store: st, name: name},
 		queues:    newQueues(own.MaxWaiting, &count.waiting),
 		instances: new(atomic.Int64),
 		plans:     newPlans(mostPlans),

@@ -140,7 +140,7 @@ func TestStateHeals(t *testing.T) {
 func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, policies []Policy, used int64, harm string) {
 	t.Helper()
 	ctx := t.Context()
-	name := strings.ReplaceAll(strings.TrimPrefix(redistest.Prefix(t), store.DefaultPrefix+":"), "-", "")
+	name := strings.ReplaceAll(strings.TrimPrefix(redistest.Prefix(t), "neap:"), "-", "")
 	l := must(New(storetest.At(t, rdb, prefix), name, policies, closed(5*time.Second)))(t)
 	all := l.rules[0].id().limit
 	if used == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// observations collects what an Observer is told.
+// observations collects what an observer is told.
 type observations struct {
 	mu  sync.Mutex
 	all []store.Event
@@ -29,6 +29,14 @@ func (o *observations) hear(_ context.Context, e store.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.all = append(o.all, e)
+}
+
+// of returns a store on the client, with that prefix, whose events it collects.
+func (o *observations) of(t *testing.T, rdb script.Client, prefix string) *store.Store {
+	t.Helper()
+	st := storetest.At(t, rdb, prefix)
+	st.Observe(o.hear)
+	return st
 }
 
 func (o *observations) last(t *testing.T) store.Event {
@@ -45,8 +53,7 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var heard observations
-		l := must(New(storetest.At(t, rdb, prefix), "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
-			&Options{Budget: 5 * time.Second, Fail: store.FailClosed, Observer: heard.hear}))(t)
+		l := must(New(heard.of(t, rdb, prefix), "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}}, closed(5*time.Second)))(t)
 		for _, want := range []store.Outcome{store.Granted, store.Denied} {
 			must(l.TakeN(t.Context(), "alice", 2))(t)
 			o := heard.last(t)
@@ -98,8 +105,7 @@ func TestTheObserverHearsNoKey(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		var heard observations
-		l := must(New(leaking{}, "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
-			&Options{Fail: mode, Observer: heard.hear}))(t)
+		l := must(New(heard.of(t, leaking{}, "p"), "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}}, &Options{Fail: mode}))(t)
 		d, err := l.Take(t.Context(), "alice")
 		if text := fmt.Sprint(err, d.Cause); !strings.Contains(text, "alice") {
 			t.Fatalf("%v: got the error %s, want one that says what failed, with the key", mode, text)
@@ -136,8 +142,7 @@ func TestTheObserverHearsHowLongItTook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const took = 30 * time.Millisecond
 			var heard observations
-			l := must(New(hanging(took), "slow", []Policy{FixedWindow{Limit: 2, Window: time.Hour}},
-				&Options{Fail: mode, Observer: heard.hear}))(t)
+			l := must(New(heard.of(t, hanging(took), "p"), "slow", []Policy{FixedWindow{Limit: 2, Window: time.Hour}}, &Options{Fail: mode}))(t)
 			if _, err := l.Take(t.Context(), "s"); (err != nil) != (mode == store.FailClosed) {
 				t.Fatalf("Fail is %v: got the error %v, want one only under FailClosed", mode, err)
 			}
@@ -172,7 +177,7 @@ func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var heard observations
-		l := newTestLocal(t, &Options{Observer: heard.hear}, FixedWindow{Limit: 2, Window: time.Hour})
+		l := must(New(heard.of(t, leaking{}, "p"), "n", []Policy{FixedWindow{Limit: 2, Window: time.Hour}}, nil))(t)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, _ = l.Take(gone, "s")
@@ -187,8 +192,10 @@ func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 func TestTheObserverHearsOfAShadowPolicy(t *testing.T) {
 	t.Parallel()
 	var heard observations
-	l := newTestLocal(t, &Options{Observer: heard.hear},
-		FixedWindow{Name: "enforced", Limit: 9, Window: time.Hour}, Shadow(FixedWindow{Name: "shadow", Limit: 1, Window: time.Hour}))
+	_, rdb := newServer(t)
+	l := must(New(heard.of(t, rdb, "p"), "n", []Policy{
+		FixedWindow{Name: "enforced", Limit: 9, Window: time.Hour}, Shadow(FixedWindow{Name: "shadow", Limit: 1, Window: time.Hour}),
+	}, closed(time.Minute)))(t)
 	for range 2 {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
 			t.Fatalf("a take: got %+v, %v, want it allowed: a shadow policy denies none", d, err)

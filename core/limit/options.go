@@ -15,11 +15,9 @@ const (
 	// DefaultBudget is the most time that a decision takes if neither Options.Budget nor
 	// the store's Budget is set.
 	DefaultBudget = 50 * time.Millisecond
-	// DefaultMaxLocal is how many states a process keeps if Options.MaxLocal is 0.
-	DefaultMaxLocal = 100_000
-	// DefaultMaxWaiting is how many callers may be in Wait at once if Options.MaxWaiting
-	// is 0.
-	DefaultMaxWaiting = 1000
+
+	defaultMaxLocal   = 100_000
+	defaultMaxWaiting = 1000
 )
 
 // Options are the options of a limiter. The zero value is ready to use. The constructors
@@ -63,7 +61,7 @@ type Options struct {
 	Instances int
 	// MaxLocal is how many states this process keeps, one for each subject and policy. If
 	// there are more, the state that was unused longest is forgotten, and its subject
-	// begins anew. 0 means DefaultMaxLocal. It must be at least one for each policy. The
+	// begins anew. 0 means 100,000. It must be at least one for each policy. The
 	// process knows of as many bans, whatever the states are; of more bans, it forgets the
 	// one that ends soonest. It also knows when as many bans were lifted.
 	//
@@ -76,7 +74,7 @@ type Options struct {
 	// account that was forgotten are given back when their Term ends.
 	MaxLocal int
 	// MaxWaiting is how many callers may be in Wait at once, of the limiter and of those
-	// that With made from it together. 0 means DefaultMaxWaiting.
+	// that With made from it together. 0 means 1,000.
 	MaxWaiting int
 	// RememberDenials is how long this process repeats a denial without asking Redis: 2
 	// ms to a minute; 0 repeats none. Use 100 ms if unsure.
@@ -96,9 +94,6 @@ type Options struct {
 	// Prepaid charges several permits at once. The zero value charges each decision by
 	// itself.
 	Prepaid Prepaid
-	// Observer, if set, is told of every decision, in addition to the observers of the
-	// store.
-	Observer store.Observer
 }
 
 // withDefaults returns a checked copy of the options with the defaults filled in.
@@ -109,8 +104,8 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	}
 	var c options.Check
 	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(DefaultBudget))
-	c.Positive("MaxLocal", &own.MaxLocal, DefaultMaxLocal)
-	c.Positive("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting)
+	c.Positive("MaxLocal", &own.MaxLocal, defaultMaxLocal)
+	c.Positive("MaxWaiting", &own.MaxWaiting, defaultMaxWaiting)
 	prepaid, fault := own.Prepaid.withDefaults()
 	own.Prepaid = prepaid
 	return own, errors.Join(c.Err(), ask.CheckFail(own.Fail), checkInstances(own.Instances), checkRemember(own.RememberDenials), fault)

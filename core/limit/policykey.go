@@ -15,8 +15,7 @@ var (
 	// ErrKeyNumbers reports that a key does not contain its policy's numbers, because
 	// [KeepOnChange] made it.
 	ErrKeyNumbers = errors.New("limit: KeepOnChange made the key, so it does not contain the numbers of its policy")
-	// ErrKeyPolicy reports that a text is not the end of a policy's key.
-	ErrKeyPolicy = errors.New("limit: no policy has a key with this end")
+	errKeyPolicy  = errors.New("limit: no policy has a key with this end")
 )
 
 // PolicyOfKey returns the policy whose keys have this end. The end is what follows the
@@ -25,8 +24,8 @@ var (
 // policy (and with that ban, if there is one) has the same keys. [Shadow], [PerRequest]
 // and a Unit are not part of a key.
 //
-// The error matches ErrKeyPolicy or ErrKeyNumbers. PolicyOfKey sends nothing. It is for
-// operators' tools.
+// The error says that no policy has such keys, or matches ErrKeyNumbers. PolicyOfKey sends
+// nothing. It is for operators' tools.
 func PolicyOfKey(end string) (p Policy, b Ban, err error) {
 	rest, ban, bans := strings.Cut(end, "!ban-")
 	name, signature, named := strings.Cut(rest, "!")
@@ -42,7 +41,7 @@ func PolicyOfKey(end string) (p Policy, b Ban, err error) {
 	p = policyOfSignature(name, signature)
 	// If compile would write the key differently, it belongs to something else.
 	if p == nil || written(p, b, bans) != end {
-		return nil, Ban{}, fmt.Errorf("%w: %.80q", ErrKeyPolicy, end)
+		return nil, Ban{}, fmt.Errorf("%w: %.80q", errKeyPolicy, end)
 	}
 	return p, b, nil
 }

@@ -99,8 +99,8 @@ func TestPolicyOfKeyRefusesWhatIsNoPolicy(t *testing.T) {
 		"calendar-5-day-Local", "calendar-5-year-UTC", "calendar-5-day-", "calendar-5-day-..etc", "a!b!window-5-1h", "a b!window-5-1h", "a!bucket-10-1s-20!ban-5",
 		"window-5-1h!ban-0-1m-1m-1m", "window-5-1h!ban-1-1m-1m-1s", "window-5-1h!ban-1-1m-1m-1m-1m", "window-5-1h!ban-1-60s-1m-1m", "30s", "kept-bucket", "window-5-1h\x1b[2J",
 	} {
-		if p, b, err := PolicyOfKey(end); !errors.Is(err, ErrKeyPolicy) || p != nil || b != (Ban{}) {
-			t.Errorf("%q: got %#v, %+v, %v, want ErrKeyPolicy", end, p, b, err)
+		if p, b, err := PolicyOfKey(end); !errors.Is(err, errKeyPolicy) || p != nil || b != (Ban{}) {
+			t.Errorf("%q: got %#v, %+v, %v, want errKeyPolicy", end, p, b, err)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/options"
 )
 
@@ -44,15 +43,13 @@ type Prepaid struct {
 	// Most is how many permits are charged at once at most: 2 to 1,000,000.
 	Most int64
 	// Term is how long permits are kept at most: a millisecond to a minute; 0 means
-	// DefaultTerm. Permits that are left then are given back.
+	// 100 ms. Permits that are left then are given back.
 	Term time.Duration
 }
 
-// DefaultTerm is how long prepaid permits are kept if Prepaid.Term is 0.
-const DefaultTerm = 100 * time.Millisecond
-
 const (
 	mostPrepaid = 1_000_000
+	defaultTerm = 100 * time.Millisecond
 	maxTerm     = time.Minute
 )
 
@@ -65,7 +62,7 @@ func (p Prepaid) withDefaults() (Prepaid, error) {
 	if p.Most < 2 || p.Most > mostPrepaid {
 		check.Faultf("Prepaid.Most is %d: use 2 to %d, or the zero Prepaid to charge nothing ahead", p.Most, mostPrepaid)
 	}
-	check.Duration("Prepaid.Term", &p.Term, time.Millisecond, maxTerm, DefaultTerm)
+	check.Duration("Prepaid.Term", &p.Term, time.Millisecond, maxTerm, defaultTerm)
 	return p, check.Err()
 }
 
@@ -142,13 +139,6 @@ func (p Prepaid) bucket(b TokenBucket) (TokenBucket, error) {
 	b.Name = b.PolicyName()
 	b.Burst = b.burst() - int64(refills)
 	return b, nil
-}
-
-// IsPrepaid reports whether the limiter has Options.Prepaid. It sends nothing, is safe for
-// concurrent use, and panics on a nil or zero Limiter.
-func (l *Limiter) IsPrepaid() bool {
-	misuse.Made(l.made(), errLimiter)
-	return l.opts.Prepaid.Most > 0
 }
 
 // returnPrepaid gives back the permits that were charged ahead and not granted. It waits

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
@@ -75,7 +77,7 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	if g.peek || g.denied {
 		return Settlement{}, unsettled("it was denied, or a Peek")
 	}
-	if err := l.CanSettle(); err != nil {
+	if err := l.unsettled(); err != nil {
 		return Settlement{}, err
 	}
 	c, err := g.conclude(settles, actual)
@@ -104,12 +106,16 @@ func (l *Limiter) changed(subject string) {
 
 func unsettled(why string) error { return fmt.Errorf("%w: %s", ErrSettle, why) }
 
-// CanSettle returns nil if the limiter's decisions can be settled. Otherwise the error
-// says why not: a policy is a SlidingLog, or permits are Prepaid. It sends nothing.
-func (l *Limiter) CanSettle() error {
-	if !l.made() {
-		return errLimiter
+func init() { //nolint:gochecknoinits // package gate asks for it, and it is not for users
+	inside.OfLimiter = func(limiter any) inside.Limiter {
+		l := limiter.(*Limiter)
+		return inside.Limiter{HasLease: slices.ContainsFunc(l.rules, hasLease), IsPrepaid: l.opts.Prepaid.Most > 0, Unsettled: l.unsettled()}
 	}
+}
+
+// unsettled returns why the limiter's decisions cannot be settled: a policy is a SlidingLog,
+// or permits are Prepaid. Otherwise it is nil.
+func (l *Limiter) unsettled() error {
 	if l.opts.Prepaid.Most > 0 {
 		return unsettled("the limiter is Prepaid, and keeps no permit for each request: leave out one of them")
 	}

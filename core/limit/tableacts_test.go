@@ -12,21 +12,22 @@ import (
 // choose returns one of the last decisions, and has the process that made it ask. exact is for
 // what gives back to a bucket, where the model knows what is left only at the moment of the
 // decision.
-func (w *walk) choose(exact bool) (*held, *limit.Limiter) {
+func (w *walk) choose(exact bool) *held {
 	if len(w.held) == 0 {
-		return nil, nil
+		return nil
 	}
 	at := len(w.held) - 1 - w.rng.IntN(min(len(w.held), 5))
 	h := w.held[at]
 	since := time.Since(w.read)
 	vague := !h.at.Equal(time.Now()) || since > 0 && since <= 10*time.Second // a reading of the clock is used again for that long
 	if exact && vague && h.drains() {
-		return nil, nil
+		return nil
 	}
 	if w.rng.IntN(4) > 0 { // or else again
 		w.held = slices.Delete(w.held, at, at+1)
 	}
-	return h, w.asks(h.by)
+	w.asks(h.by)
+	return h
 }
 
 // drains reports whether a bucket was charged.
@@ -102,7 +103,7 @@ func (w *walk) crash() {
 
 func (w *walk) refund() {
 	w.Helper()
-	h, _ := w.choose(true)
+	h := w.choose(true)
 	if h == nil {
 		return
 	}
@@ -125,15 +126,19 @@ func (w *walk) settle() {
 	if len(w.held) > 0 {
 		actual = w.rng.Int64N(min(3*w.held[len(w.held)-1].receipt.cost+3, 1<<53))
 	}
-	h, l := w.choose(true)
-	if h == nil || l.CanSettle() != nil {
+	h := w.choose(true)
+	if h == nil {
 		return
 	}
+	never := slices.ContainsFunc(w.model.parts, func(p *part) bool {
+		_, log := p.state.(*slidingLog)
+		return log && !p.once
+	})
 	w.note("by %d, a settlement of %d of %v ago to %d", w.by, h.receipt.cost, time.Since(h.at), actual)
 	got, err := h.Settle(w.Context(), actual)
-	if h.spent {
+	if h.spent || never {
 		if !errors.Is(err, limit.ErrSettle) {
-			w.fail("a second conclusion: got %v, want ErrSettle", err)
+			w.fail("a second conclusion, or a log: got %v, want ErrSettle", err)
 		}
 		return
 	}

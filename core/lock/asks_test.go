@@ -163,7 +163,7 @@ func TestStatsCountLapsingGrants(t *testing.T) {
 		if got, want := l.Stats(), (lock.Stats{Failed: most + over, Undoing: most, Lapsing: over}); got != want {
 			t.Errorf("got stats %+v, want %+v", got, want)
 		}
-		time.Sleep(2 * lock.DefaultLease)
+		time.Sleep(2 * defaultLease)
 		synctest.Wait()
 		if got, want := l.Stats(), (lock.Stats{Failed: most + over, Lapsing: over}); got != want {
 			t.Errorf("got stats %+v after the leases, want %+v", got, want)

@@ -347,7 +347,7 @@ func TestNoHandoffOfALapsedLock(t *testing.T) {
 		l := locker(t, rdb, prefix, unasking())
 		held := try(t, l)
 		got, _ := queue(t, l, t.Context())
-		admin.PExpire(t.Context(), recordOf(prefix, "key"), lock.DefaultFenceRetention-time.Minute)
+		admin.PExpire(t.Context(), recordOf(prefix, "key"), defaultFenceRetention-time.Minute)
 		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
 			t.Errorf("the release of a lapsed lock: got %v, want ErrExpired", err)
 		}

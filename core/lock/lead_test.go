@@ -109,7 +109,7 @@ func TestLead(t *testing.T) {
 			fence = run.held.Fence()
 			next := locker(t, rdb, "neap", nil)
 			second := stand(t.Context(), next)
-			second.waits(t, 2*lock.DefaultLease)
+			second.waits(t, 2*defaultLease)
 			run.end <- end
 			first.returns(t, end)
 			if got := l.Stats(); got.Granted != 1 || got.Lost+got.Failed+got.Held+uint64(got.Holding) != 0 {

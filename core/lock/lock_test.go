@@ -83,7 +83,7 @@ func TestTry(t *testing.T) {
 			t.Errorf("Extend: got %v, want no error", err)
 		}
 		state, err := l.Inspect(ctx, "key")
-		if err != nil || !state.Held || state.Holds != 1 || state.Fence != first.Fence() || state.Lease <= lock.DefaultLease {
+		if err != nil || !state.Held || state.Holds != 1 || state.Fence != first.Fence() || state.Lease <= defaultLease {
 			t.Errorf("Inspect: got %+v, %v, want 1 hold with the fence %d for more than the default lease",
 				state, err, first.Fence())
 		}

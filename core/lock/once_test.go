@@ -326,7 +326,7 @@ func keysUnder(t *testing.T, admin redis.UniversalClient, prefix string) (keys [
 func TestOnceRemembersTicks(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
-	for _, back := range []time.Duration{0, day, lock.DefaultFenceRetention - time.Minute} {
+	for _, back := range []time.Duration{0, day, defaultFenceRetention - time.Minute} {
 		t.Run(fmt.Sprint(back), func(t *testing.T) {
 			t.Parallel()
 			m := miniredis.RunT(t)
@@ -360,7 +360,7 @@ func TestOnceRemembersTicks(t *testing.T) {
 					for _, rerun := range bothWays {
 						m.SetTime(at)
 						ran, err := other.Once(t.Context(), rerun.String(), tick, rerun, fine)
-						if late := !at.Before(tick.Add(lock.DefaultFenceRetention)); ran || late != errors.Is(err, lock.ErrLate) || !late && err != nil {
+						if late := !at.Before(tick.Add(defaultFenceRetention)); ran || late != errors.Is(err, lock.ErrLate) || !late && err != nil {
 							t.Fatalf("%v, %v after the tick: got ran %v, %v, want false and ErrLate: %t",
 								rerun, at.Sub(tick), ran, err, late)
 						}
@@ -394,8 +394,8 @@ func TestOnceHealsItsTimeToLive(t *testing.T) {
 			assertRan(t, l, rerun.String(), tick, rerun, false)
 		}
 		for _, key := range keysUnder(t, admin, prefix) {
-			if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= time.Hour || ttl > 2*time.Hour+lock.DefaultLease {
-				t.Errorf("%s lives for %v, want more than 1h and at most %v", key, ttl, 2*time.Hour+lock.DefaultLease)
+			if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= time.Hour || ttl > 2*time.Hour+defaultLease {
+				t.Errorf("%s lives for %v, want more than 1h and at most %v", key, ttl, 2*time.Hour+defaultLease)
 			}
 		}
 	})

@@ -9,12 +9,11 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// These are the defaults of Options.
 const (
-	DefaultLease          = 30 * time.Second
-	DefaultWait           = 10 * time.Second
-	DefaultRetryDelay     = 200 * time.Millisecond
-	DefaultFenceRetention = 48 * time.Hour
+	defaultLease          = 30 * time.Second
+	defaultWait           = 10 * time.Second
+	defaultRetryDelay     = 200 * time.Millisecond
+	defaultFenceRetention = 48 * time.Hour
 
 	minFenceRetention = time.Minute
 	maxFenceRetention = 366 * 24 * time.Hour
@@ -32,7 +31,7 @@ type Options struct {
 	// call returns [ErrExpired].
 	Budget time.Duration
 	// Lease is how long a lock outlives its holder if the holder disappears: 50 ms to
-	// 24 h. 0 means DefaultLease. neap renews a lease when a third of it has passed.
+	// 24 h. 0 means 30 s. neap renews a lease when a third of it has passed.
 	Lease time.Duration
 	// NoRenewal ends the lock when its lease is over, unless Extend prolongs it. If the
 	// lock is lost earlier, only Extend and Release find out.
@@ -42,16 +41,16 @@ type Options struct {
 	MaxHold time.Duration
 
 	// Wait is how long Acquire waits for a lock that is held: a millisecond to 24 h. 0
-	// means DefaultWait. It is independent of the lease.
+	// means 10 s. It is independent of the lease.
 	Wait time.Duration
 	// RetryDelay is the longest time between two calls to Redis by a caller that waits
-	// for a lock of another process: 5 ms to 24 h. 0 means DefaultRetryDelay.
+	// for a lock of another process: 5 ms to 24 h. 0 means 200 ms.
 	// The first in the queue asks again after half to all of it, and immediately when it
 	// is woken.
 	RetryDelay time.Duration
 
 	// FenceRetention is how long Redis remembers the fence of a lock after its release: a
-	// minute to a year (366 days). 0 means DefaultFenceRetention. It must be longer than
+	// minute to a year (366 days). 0 means 48 h. It must be longer than
 	// the server's clock may ever be set back. For that time a record takes some 180
 	// bytes.
 	//
@@ -70,10 +69,10 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	}
 	var c options.Check
 	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(script.DefaultBudget))
-	c.Milliseconds("Lease", &own.Lease, options.MinLease, options.MaxLease, DefaultLease)
-	c.Duration("Wait", &own.Wait, time.Millisecond, options.MaxLease, DefaultWait)
-	c.Duration("RetryDelay", &own.RetryDelay, options.MinRetryDelay, options.MaxLease, DefaultRetryDelay)
-	c.Milliseconds("FenceRetention", &own.FenceRetention, minFenceRetention, maxFenceRetention, DefaultFenceRetention)
+	c.Milliseconds("Lease", &own.Lease, options.MinLease, options.MaxLease, defaultLease)
+	c.Duration("Wait", &own.Wait, time.Millisecond, options.MaxLease, defaultWait)
+	c.Duration("RetryDelay", &own.RetryDelay, options.MinRetryDelay, options.MaxLease, defaultRetryDelay)
+	c.Milliseconds("FenceRetention", &own.FenceRetention, minFenceRetention, maxFenceRetention, defaultFenceRetention)
 	if own.MaxHold != 0 && own.MaxHold < options.MinLease {
 		c.Faultf("MaxHold is %v: use %v or more, or 0 for no end", own.MaxHold, options.MinLease)
 	}

@@ -16,6 +16,13 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
+// These are the defaults, as the documentation of Options tells them.
+const (
+	defaultLease          = 30 * time.Second
+	defaultRetryDelay     = 200 * time.Millisecond
+	defaultFenceRetention = 48 * time.Hour
+)
+
 func TestBadConfigurationIsRefused(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
@@ -109,13 +116,13 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 		opts *lock.Options
 		ttl  time.Duration // the TTL of the record, which outlives the lease by the retention
 	}{
-		"nil":  {nil, lock.DefaultLease + lock.DefaultFenceRetention},
-		"zero": {&lock.Options{}, lock.DefaultLease + lock.DefaultFenceRetention},
+		"nil":  {nil, defaultLease + defaultFenceRetention},
+		"zero": {&lock.Options{}, defaultLease + defaultFenceRetention},
 		"longest": {&lock.Options{
 			Budget: time.Hour, Lease: 24 * time.Hour, MaxHold: math.MaxInt64, Wait: 24 * time.Hour, RetryDelay: 24 * time.Hour,
 			FenceRetention: 366 * 24 * time.Hour,
 		}, 367 * 24 * time.Hour},
-		"longest MaxHold alone": {&lock.Options{MaxHold: math.MaxInt64}, lock.DefaultLease + lock.DefaultFenceRetention},
+		"longest MaxHold alone": {&lock.Options{MaxHold: math.MaxInt64}, defaultLease + defaultFenceRetention},
 		"shorter MaxHold":       {&lock.Options{MaxHold: 20*time.Second + odd, FenceRetention: time.Minute}, 80 * time.Second},
 		"below a millisecond": {&lock.Options{Lease: 10*time.Second + odd, FenceRetention: time.Minute + odd, RetryDelay: 5*time.Millisecond + odd},
 			70 * time.Second},

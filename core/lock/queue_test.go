@@ -204,7 +204,7 @@ func TestWaitIsBounded(t *testing.T) {
 					began := time.Now()
 					_, err := l.Acquire(t.Context(), "key")
 					took := time.Since(began)
-					if !errors.Is(err, lock.ErrHeld) || took < limit || took > limit+lock.DefaultRetryDelay+max(time.Second, 2*still()) {
+					if !errors.Is(err, lock.ErrHeld) || took < limit || took > limit+defaultRetryDelay+max(time.Second, 2*still()) {
 						t.Errorf("%s: Acquire of a held key: got %v after %v, want ErrHeld after %v or a little more",
 							where, err, took, limit)
 					}

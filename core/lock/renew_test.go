@@ -45,7 +45,7 @@ var outages = map[string]func(n int, c call) (any, error){
 // that Redis answered.
 func TestEndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
-	for _, ttl := range []time.Duration{50 * time.Millisecond, 60 * time.Millisecond, time.Second, lock.DefaultLease} {
+	for _, ttl := range []time.Duration{50 * time.Millisecond, 60 * time.Millisecond, time.Second, defaultLease} {
 		for how, outage := range outages {
 			for renewed := range 4 {
 				for _, latency := range []time.Duration{0, min(ttl/20, 50*time.Millisecond)} {

@@ -229,9 +229,9 @@ func TestALostWakeUpCostsARetryDelay(t *testing.T) {
 				dialer.deaf.Store(true)
 			}
 			inLine(t, l, 1)
-			if took := w.release(t); took > lock.DefaultRetryDelay+max(time.Second, 2*still()) {
+			if took := w.release(t); took > defaultRetryDelay+max(time.Second, 2*still()) {
 				t.Errorf("%s: the waiter got the lock after %v, want within %v or a little more",
-					name, took, lock.DefaultRetryDelay)
+					name, took, defaultRetryDelay)
 			}
 		}
 	}

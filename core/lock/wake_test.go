@@ -154,8 +154,8 @@ func TestRedisWithoutTheCommands(t *testing.T) {
 	for range 3 {
 		w = wait(t, l, locker(t, one.Client(t), prefix, calm(lock.Options{})), "key")
 		inLine(t, l, 1)
-		if took := w.release(t); took > lock.DefaultRetryDelay+max(time.Second, 2*still()) {
-			t.Errorf("the waiter got the lock after %v, want within %v or a little more", took, lock.DefaultRetryDelay)
+		if took := w.release(t); took > defaultRetryDelay+max(time.Second, 2*still()) {
+			t.Errorf("the waiter got the lock after %v, want within %v or a little more", took, defaultRetryDelay)
 		}
 	}
 }

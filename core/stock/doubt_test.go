@@ -44,7 +44,7 @@ func TestImmediateSalesInDoubtAreFound(t *testing.T) {
 		for range slow.Waiting() {
 			slow.Deliver(t)
 		}
-		redistest.Await(t, stock.DefaultLease*2/3, "all to be given back", func() bool {
+		redistest.Await(t, defaultLease*2/3, "all to be given back", func() bool {
 			l, err := other.Left(t.Context(), "item")
 			return err == nil && l.Left == units && s.Stats().Undone > 0
 		})
@@ -96,7 +96,7 @@ func TestALateConfirmIsFound(t *testing.T) {
 		for range slow.Waiting() {
 			slow.Deliver(t)
 		}
-		redistest.Await(t, stock.DefaultLease*2/3, "what was confirmed late to be given back", func() bool {
+		redistest.Await(t, defaultLease*2/3, "what was confirmed late to be given back", func() bool {
 			l, err := other.Left(ctx, "item")
 			return err == nil && l.Left == 2
 		})

@@ -117,7 +117,7 @@ func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 		if err := kept.Cancel(ctx); err != nil {
 			t.Error(err)
 		}
-		redistest.Await(t, stock.DefaultLease*2/3, "the part of the call that no caller was told of to be given back", func() bool {
+		redistest.Await(t, defaultLease*2/3, "the part of the call that no caller was told of to be given back", func() bool {
 			l, err := other.Left(ctx, "item")
 			return err == nil && l.Left == 100
 		})
@@ -137,7 +137,7 @@ func TestALateReserveIsUndone(t *testing.T) {
 		open(t, other, "item", 1)
 		isLeft := func(what string) {
 			t.Helper()
-			redistest.Await(t, stock.DefaultLease*2/3, what, func() bool {
+			redistest.Await(t, defaultLease*2/3, what, func() bool {
 				l, err := other.Left(ctx, "item")
 				return err == nil && l.Left == 1
 			})
@@ -195,7 +195,7 @@ func TestALateConfirmIsUndone(t *testing.T) {
 			t.Fatal(err)
 		}
 		slow.Deliver(t)
-		redistest.Await(t, stock.DefaultLease*2/3, "what was confirmed late to be given back", func() bool {
+		redistest.Await(t, defaultLease*2/3, "what was confirmed late to be given back", func() bool {
 			l, err := other.Left(ctx, "item")
 			return err == nil && l.Left == 1 && s.Stats().Undone == 1
 		})

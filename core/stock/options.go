@@ -9,9 +9,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// These are the defaults of Options.
 const (
-	DefaultLease = 30 * time.Second
+	defaultLease = 30 * time.Second
 
 	// MaxUnits is the largest number of units of an item, in all.
 	MaxUnits = 1_000_000_000_000
@@ -29,7 +28,7 @@ type Options struct {
 	// the process is short of CPU it may take up to a second longer.
 	Budget time.Duration
 	// Lease is how long a reservation lasts if it is neither confirmed nor renewed:
-	// 50 ms to 24 h. 0 means DefaultLease. If processes use different leases, the
+	// 50 ms to 24 h. 0 means 30 s. If processes use different leases, the
 	// units of a short lease may return only with those of a longer one that was made
 	// before it.
 	Lease time.Duration
@@ -43,7 +42,7 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	}
 	var c options.Check
 	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, in.Budget(script.DefaultBudget))
-	c.Milliseconds("Lease", &own.Lease, options.MinLease, options.MaxLease, DefaultLease)
+	c.Milliseconds("Lease", &own.Lease, options.MinLease, options.MaxLease, defaultLease)
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)
 	return own, c.Err()
 }

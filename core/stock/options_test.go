@@ -13,6 +13,9 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
+// defaultLease is what the documentation of Options tells.
+const defaultLease = 30 * time.Second
+
 func TestFaultsOfOptions(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
@@ -30,8 +33,8 @@ func TestFaultsOfOptions(t *testing.T) {
 		if err != nil || s.Name() != "name" {
 			t.Fatalf("a lease of %v: got %v, want a stock of the name \"name\"", lease, err)
 		}
-		if want := max(lease, 50*time.Millisecond); lease != 0 && s.Lease() != want || lease == 0 && s.Lease() != stock.DefaultLease {
-			t.Errorf("a lease of %v: got %v, want it as it is, or %v for 0", lease, s.Lease(), stock.DefaultLease)
+		if want := max(lease, 50*time.Millisecond); lease != 0 && s.Lease() != want || lease == 0 && s.Lease() != defaultLease {
+			t.Errorf("a lease of %v: got %v, want it as it is, or %v for 0", lease, s.Lease(), defaultLease)
 		}
 	}
 }

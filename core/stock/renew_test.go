@@ -53,7 +53,7 @@ func TestReservationsOfOneItemAreRenewedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 200
 		rdb := inBubble(t)
-		seen := &renewals{lease: strconv.FormatInt(stock.DefaultLease.Milliseconds(), 10)}
+		seen := &renewals{lease: strconv.FormatInt(defaultLease.Milliseconds(), 10)}
 		rdb.AddHook(seen)
 		s := newStock(t, rdb, "neap", nil)
 		open(t, s, "item", many)
@@ -71,11 +71,11 @@ func TestReservationsOfOneItemAreRenewedTogether(t *testing.T) {
 		if err := errors.Join(elsewhere(0).Confirm(t.Context()), elsewhere(1).Cancel(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(stock.DefaultLease * 2 / 5)
+		time.Sleep(defaultLease * 2 / 5)
 		if calls, items := seen.calls.Load(), seen.items.Load(); items < many || calls > items/25 {
 			t.Errorf("got %d calls for %d renewals, want each reservation renewed, and tens by one call", calls, items)
 		}
-		time.Sleep(2 * stock.DefaultLease)
+		time.Sleep(2 * defaultLease)
 		for i, r := range all {
 			switch err := r.Err(); {
 			case i == 0 && (err != nil || !r.Confirmed()):

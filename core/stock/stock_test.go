@@ -109,11 +109,11 @@ func TestALapse(t *testing.T) {
 		ann, bob := reserve(t, s, "item", "ann", "1", nil), reserve(t, s, "item", "bob", "1", nil)
 		kept := reserve(t, s, "item", "kept", "1", &stock.ReserveOptions{Renew: true})
 		cid := reserve(t, s, "item", "cid", "1", nil)
-		time.Sleep(stock.DefaultLease * 2 / 3)
+		time.Sleep(defaultLease * 2 / 3)
 		if err := cid.Renew(ctx); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(stock.DefaultLease / 3)
+		time.Sleep(defaultLease / 3)
 		counts(t, s, "item", 2, 2, 0)
 		if n := s.Stats(); n.Holding != 2 || n.Lapsed != 2 {
 			t.Errorf("got stats %+v, want 2 holding and 2 lapsed", n)
@@ -132,7 +132,7 @@ func TestALapse(t *testing.T) {
 			}
 		}
 		counts(t, s, "item", 0, 2, 2)
-		time.Sleep(stock.DefaultLease)
+		time.Sleep(defaultLease)
 		counts(t, s, "item", 1, 1, 2)
 		if err := bob.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) {
 			t.Errorf("Confirm of what was said to have lapsed: got %v, want %v", err, stock.ErrLapsed)

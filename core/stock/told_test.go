@@ -25,7 +25,8 @@ type observed struct {
 func newObserved(t *testing.T) *observed {
 	t.Helper()
 	o := &observed{Outcomes: storetest.Outcomes{Of: store.Stock}, rdb: &redistest.CutClient{Client: inBubble(t)}}
-	st := storetest.Open(t, o.rdb, store.Options{Prefix: "neap", Observers: []store.Observer{o.Observe}})
+	st := storetest.At(t, o.rdb, "neap")
+	st.Observe(o.Observe)
 	var err error
 	if o.Stock, err = stock.New(st, "test", &stock.Options{Lease: time.Hour}); err != nil {
 		t.Fatal(err)

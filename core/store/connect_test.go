@@ -128,10 +128,10 @@ func neverWritten(t *testing.T, rdb script.Client, mode store.QueueMode) {
 	t.Helper()
 	var log lines
 	var lost sync.Map
-	observe := func(_ context.Context, e store.Event) { lost.Store(e.Class, true) }
 	st := storetest.Open(t, rdb, store.Options{
-		Queue: mode, Logger: log.logger(), Observers: []store.Observer{observe}, Budget: 20 * time.Millisecond, FirstContact: time.Millisecond,
+		Queue: mode, Logger: log.logger(), Budget: 20 * time.Millisecond, FirstContact: time.Millisecond,
 	})
+	st.Observe(func(_ context.Context, e store.Event) { lost.Store(e.Class, true) })
 	ask := caller(t, st, increment, "k")
 	redistest.Await(t, 2*time.Minute, "the server to be lost", func() bool {
 		var all sync.WaitGroup

@@ -10,8 +10,7 @@ import (
 	"github.com/neap-go/neap/core/internal/background"
 )
 
-// DefaultFirstContact is how long the first calls may take if Options.FirstContact is 0.
-const DefaultFirstContact = time.Second
+const defaultFirstContact = time.Second
 
 // contact gives the first calls more time. On a busy machine, connecting takes longer
 // than a decision may; and while Redis does not decide, each process decides on its own.

@@ -18,6 +18,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
+// defaultFirstContact is what the documentation of Options tells.
+const defaultFirstContact = time.Second
+
 // late answers each call after a while, if the caller's time is that long.
 type late struct{ by atomic.Int64 }
 
@@ -69,7 +72,7 @@ func TestADeadRedisCostsFirstContactOnce(t *testing.T) {
 			wg.Go(func() {
 				after := time.Duration(i) * 80 * time.Millisecond
 				time.Sleep(after)
-				if spent, byRedis := took(t, l); byRedis || spent != store.DefaultFirstContact-after {
+				if spent, byRedis := took(t, l); byRedis || spent != defaultFirstContact-after {
 					t.Errorf("a call %v after the first: got it after %v, want it to end a second after the first began", after, spent)
 				}
 			})
@@ -105,7 +108,7 @@ func TestFirstContactKeepsToTheCaller(t *testing.T) {
 func TestFirstContactIsAnOption(t *testing.T) {
 	t.Parallel()
 	for option, want := range map[time.Duration]time.Duration{
-		0: store.DefaultFirstContact, 3 * time.Second: 3 * time.Second, time.Nanosecond: limit.DefaultBudget,
+		0: defaultFirstContact, 3 * time.Second: 3 * time.Second, time.Nanosecond: limit.DefaultBudget,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var rdb late
@@ -133,7 +136,7 @@ func TestFirstContactConnectsToAllMasters(t *testing.T) {
 	if _, err := l.Take(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Await(t, store.DefaultFirstContact*10, "connections to all masters", func() bool {
+	redistest.Await(t, defaultFirstContact*10, "connections to all masters", func() bool {
 		for _, node := range cluster.Nodes() {
 			if _, ok := dialled.Load(node.Addr()); !ok {
 				return false

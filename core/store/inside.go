@@ -59,7 +59,7 @@ func (s *within) Node(ctx context.Context, key string) string {
 
 func (s *within) Space(kind, name string) (keyspace.Space, error) {
 	if s == nil {
-		return keyspace.New(kind, name, DefaultPrefix, nil)
+		return keyspace.New(kind, name, keyspace.DefaultPrefix, nil)
 	}
 	space, err := keyspace.New(kind, name, s.opts.Prefix, s.opts.SubjectSecret)
 	if s.opts.StoredSubjects {

@@ -24,7 +24,7 @@ type Key struct {
 // ParseKey parses a key that a limiter, locker, guard or stock on the store has made. ok is
 // false if it is not such a key. ParseKey sends nothing.
 func (s *Store) ParseKey(key string) (parts Key, ok bool) {
-	prefix := DefaultPrefix
+	prefix := keyspace.DefaultPrefix
 	if s != nil {
 		prefix = cmp.Or(s.opts.Prefix, prefix)
 	}

@@ -163,7 +163,7 @@ func (n *node) connect() {
 	}
 	background.Go(func() {
 		defer n.connecting.Store(false)
-		ctx, cancel := context.WithTimeout(context.Background(), DefaultFirstContact)
+		ctx, cancel := context.WithTimeout(context.Background(), defaultFirstContact)
 		defer cancel()
 		_ = n.client.Process(ctx, redis.NewStatusCmd(ctx, "ping"))
 	})
@@ -208,7 +208,7 @@ func (n *node) tell(e Event, level slog.Level, text string, args ...any) {
 	n.log(level, text, args...)
 	e.Primitive, e.Name, e.Change = Server, n.name, true
 	_ = background.Try(func() error {
-		n.notify.Notify(context.Background(), e)
+		n.notify(context.Background(), e)
 		return nil
 	})
 }

@@ -188,21 +188,18 @@ func (o *observers) change(f func([]*observer) []*observer) {
 func (o *observers) notify(ctx context.Context, e Event) {
 	if list := o.list.Load(); list != nil {
 		for _, own := range *list {
-			own.notify.Notify(ctx, e)
+			own.tell(ctx, e)
 		}
 	}
 }
 
-// Notify calls the observer and swallows its panic, because what was granted must not be
-// lost with it. On a nil Observer it does nothing.
-func (o Observer) Notify(ctx context.Context, e Event) {
-	if o == nil {
-		return
-	}
+// tell calls the observer and swallows its panic, because what was granted must not be lost
+// with it.
+func (o *observer) tell(ctx context.Context, e Event) {
 	defer func() {
 		if recover() != nil {
 			background.Log(nil, slog.LevelError, "neap: an observer panicked", "primitive", e.Primitive)
 		}
 	}()
-	o(ctx, e)
+	o.notify(ctx, e)
 }

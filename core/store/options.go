@@ -11,9 +11,6 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
-// DefaultPrefix begins every key if Options.Prefix is empty. It is "neap".
-const DefaultPrefix = keyspace.DefaultPrefix
-
 // These are the ranges of the options.
 const (
 	minBudget = time.Millisecond
@@ -22,7 +19,8 @@ const (
 	maxContact = time.Minute
 )
 
-// QueueMode says how a store sends calls. The zero value means DefaultQueue.
+// QueueMode says how a store sends calls. The zero value means Queued, or Direct with
+// the build tag neap_direct.
 type QueueMode int
 
 // These are the modes.
@@ -45,7 +43,7 @@ const (
 // Options are the options of a store. The zero value is ready to use. Open copies it.
 type Options struct {
 	// Prefix begins every key. It has up to 64 printable ASCII characters, without spaces
-	// and braces. Empty means DefaultPrefix.
+	// and braces. Empty means "neap".
 	Prefix string
 	// SubjectSecret, if set, keeps subjects out of Redis. Each key, owner, item and buyer
 	// is stored as its HMAC-SHA-256 under this secret. It has at least 16 bytes. Another
@@ -68,10 +66,10 @@ type Options struct {
 	// from the first call of the store that is not a Warm's. Connecting may take longer
 	// than a Budget. Later calls have their Budget. A caller's own deadline always counts.
 	// So if Redis is down when a process starts, that costs this time once, beside what
-	// Warm took. FirstContact is at most a minute; 0 means DefaultFirstContact. If it is
+	// Warm took. FirstContact is at most a minute; 0 means a second. If it is
 	// less than a Budget, it changes nothing.
 	FirstContact time.Duration
-	// Queue says how calls are sent. 0 means DefaultQueue.
+	// Queue says how calls are sent. 0 means Queued.
 	Queue QueueMode
 	// Logger gets one line when a server does not answer, and one when it answers again,
 	// for each server and outage. A line has the server's address, the class of the
@@ -88,10 +86,6 @@ type Options struct {
 	// failure, and each of its breakers is closed or had no call for a minute. If a lost
 	// server is not asked for a minute, it is forgotten and its outage ends.
 	Logger *slog.Logger
-
-	// Observers receive the events of everything on the store; see [Observer]. Nil
-	// observers are ignored. You can add more later with [Store.Observe].
-	Observers []Observer
 }
 
 // withDefaults returns a checked copy of the options with the defaults filled in.
@@ -101,9 +95,9 @@ func (o *Options) withDefaults() (Options, error) {
 		own = *o
 		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
-	own.Prefix = cmp.Or(own.Prefix, DefaultPrefix)
-	own.FirstContact = cmp.Or(own.FirstContact, DefaultFirstContact)
-	own.Queue = cmp.Or(own.Queue, DefaultQueue)
+	own.Prefix = cmp.Or(own.Prefix, keyspace.DefaultPrefix)
+	own.FirstContact = cmp.Or(own.FirstContact, defaultFirstContact)
+	own.Queue = cmp.Or(own.Queue, defaultQueue)
 	return own, errors.Join(
 		keyspace.CheckPrefix(own.Prefix),
 		keyspace.CheckSecret(own.SubjectSecret),
@@ -117,14 +111,14 @@ func checkQueue(m QueueMode) error {
 	if m == Direct || m == Queued {
 		return nil
 	}
-	return fmt.Errorf("Queue is %d: use Direct, Queued, or 0 for DefaultQueue", m)
+	return fmt.Errorf("Queue is %d: use Direct, Queued, or 0 for Queued", m)
 }
 
 func checkContact(d time.Duration) error {
 	if d >= 0 && d <= maxContact {
 		return nil
 	}
-	return fmt.Errorf("FirstContact is %v: use up to %v, or 0 for %v", d, maxContact, DefaultFirstContact)
+	return fmt.Errorf("FirstContact is %v: use up to %v, or 0 for %v", d, maxContact, defaultFirstContact)
 }
 
 func checkBudget(d time.Duration) error {

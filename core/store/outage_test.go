@@ -173,13 +173,12 @@ func TestUnknownRepliesAreAnOutage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log lines
 			var events []store.Event
-			st := storetest.Open(t, &saying{text: text}, store.Options{Logger: log.logger(), Observers: []store.Observer{
-				func(_ context.Context, e store.Event) {
-					if e.Primitive == store.Server {
-						events = append(events, e)
-					}
-				},
-			}})
+			st := storetest.Open(t, &saying{text: text}, store.Options{Logger: log.logger()})
+			st.Observe(func(_ context.Context, e store.Event) {
+				if e.Primitive == store.Server {
+					events = append(events, e)
+				}
+			})
 			l := aLimit(t, st)
 			for range 100 {
 				d, _ := l.Take(t.Context(), "s")

@@ -2,5 +2,4 @@
 
 package store
 
-// DefaultQueue is how calls are sent if Options.Queue is 0.
-const DefaultQueue = Queued
+const defaultQueue = Queued

@@ -40,9 +40,6 @@ func newStore(rdb script.Client, calls *call.Client, opts Options) *Store {
 	s.leases = lease.NewWheel(s.nodes.ofLease)
 	s.contact.cluster, _ = rdb.(*redis.ClusterClient)
 	s.nodes.notify = s.observers.notify
-	for _, o := range opts.Observers {
-		s.Observe(o)
-	}
 	s.nodes.follow(rdb, calls)
 	s.contact.found = s.nodes.found
 	if opts.Queue == Queued {

@@ -263,30 +263,29 @@ func OpenByForce(ctx context.Context, locker *lock.Locker) error {
 }
 
 // Trial watches a daily limit before it is enforced.
-func Trial(rdb script.Client) (*limit.Limiter, error) {
-	return limit.New(rdb, "api", []limit.Policy{
+func Trial(st *store.Store) (*limit.Limiter, error) {
+	st.Observe(func(ctx context.Context, e store.Event) {
+		if e.Outcome == store.ShadowDenied {
+			slog.InfoContext(ctx, "would be denied", "limiter", e.Name, "policy", e.Policy)
+		}
+	})
+	return limit.New(st, "api", []limit.Policy{
 		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
 		limit.Shadow(limit.FixedWindow{Name: "daily", Limit: 1000, Window: 24 * time.Hour}),
-	}, &limit.Options{
-		Observer: func(ctx context.Context, e store.Event) {
-			if e.Outcome == store.ShadowDenied {
-				slog.InfoContext(ctx, "would be denied", "limiter", e.Name, "policy", e.Policy)
-			}
-		},
-	})
+	}, nil)
 }
 
 // WhenRedisIsDown admits everything without Redis, logs each such decision, and checks
 // Redis at start.
-func WhenRedisIsDown(ctx context.Context, rdb script.Client, policies []limit.Policy) (*limit.Limiter, error) {
-	limiter, err := limit.New(rdb, "api", policies, &limit.Options{
+func WhenRedisIsDown(ctx context.Context, st *store.Store, policies []limit.Policy) (*limit.Limiter, error) {
+	st.Observe(func(ctx context.Context, e store.Event) {
+		if e.Class != nil && e.Outcome != store.Canceled {
+			slog.WarnContext(ctx, "Redis did not decide",
+				"limiter", e.Name, "outcome", e.Outcome, "why", e.Class, "took", e.Duration)
+		}
+	})
+	limiter, err := limit.New(st, "api", policies, &limit.Options{
 		Fail: store.FailOpen, // FailClosed answers 503; the default, FailLocal, limits in this process
-		Observer: func(ctx context.Context, e store.Event) {
-			if e.Class != nil && e.Outcome != store.Canceled {
-				slog.WarnContext(ctx, "Redis did not decide",
-					"limiter", e.Name, "outcome", e.Outcome, "why", e.Class, "took", e.Duration)
-			}
-		},
 	})
 	if err != nil {
 		return nil, err

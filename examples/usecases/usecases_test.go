@@ -459,7 +459,11 @@ func TestInFlight(t *testing.T) {
 
 func TestTrial(t *testing.T) {
 	t.Parallel()
-	limiter, err := Trial(away{})
+	st, err := store.Open(away{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := Trial(st)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +481,11 @@ func TestTrial(t *testing.T) {
 func TestWhenRedisIsDown(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	limiter, err := WhenRedisIsDown(t.Context(), srv.Unhurried(t), []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
+	st, err := store.Open(srv.Unhurried(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := WhenRedisIsDown(t.Context(), st, []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}

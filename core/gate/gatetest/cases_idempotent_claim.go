@@ -61,7 +61,7 @@ func idempotentLost(t *testing.T, d Driver) {
 	for name, overtaken := range map[string]bool{"Forgotten": false, "TakenOver": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a renewal, after a third of the lease, which is less than patience
-			g := newGuard(t, d, idempotency.Options{Lease: min(patience(), idempotency.DefaultLease)})
+			g := newGuard(t, d, idempotency.Options{Lease: min(patience(), 30*time.Second)})
 			told := make(chan error, 16)
 			options := &gate.IdempotentOptions{OnError: func(r gate.Request, err error) {
 				if r.Path() != "/orders" || r.Method() != "POST" {

@@ -1,4 +1,5 @@
-// Package inside is what the library's own packages use of a store and its users do not.
+// Package inside is what the library's own packages use of a store and of a limiter, and their
+// users do not.
 package inside
 
 import (

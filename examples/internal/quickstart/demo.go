@@ -85,7 +85,7 @@ func (t tour) run(ctx context.Context, out *screen) error {
 	if err != nil {
 		return err
 	}
-	w := &wiring{redis: st, budget: demoBudget, shadowed: func(string, string) { v.shadowed.Add(1) }}
+	w := wire(st, demoBudget, func(string, string) { v.shadowed.Add(1) })
 	routes := t.routes(w)
 	if w.err != nil {
 		return w.err

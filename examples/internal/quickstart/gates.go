@@ -21,10 +21,22 @@ import (
 // limit decides in the process, but locks, guards and stock refuse: so their budget is
 // longer.
 type wiring struct {
-	redis    script.Client // a store of neap, or a client
-	budget   time.Duration
-	shadowed func(limiter, policy string) // a shadow policy would have denied
-	err      error                        // of the first gate that could not be made
+	redis  *store.Store
+	budget time.Duration
+	err    error // of the first gate that could not be made
+}
+
+// wire tells shadowed what a shadow policy would have denied.
+func wire(rdb script.Client, budget time.Duration, shadowed func(limiter, policy string)) *wiring {
+	st, err := store.Of(rdb)
+	if err == nil {
+		st.Observe(func(_ context.Context, e store.Event) {
+			if e.Outcome == store.ShadowDenied {
+				shadowed(e.Name, e.Policy)
+			}
+		})
+	}
+	return &wiring{redis: st, budget: budget, err: err}
 }
 
 func (w *wiring) failed(err error) bool {
@@ -37,7 +49,7 @@ func (w *wiring) failed(err error) bool {
 func (w *wiring) rateLimit(
 	name string, key gate.Key, opts gate.RateLimitOptions, policies ...limit.Policy,
 ) gate.RateLimitGate {
-	l, err := limit.New(w.redis, name, policies, &limit.Options{Budget: w.budget, Observer: w.observe})
+	l, err := limit.New(w.redis, name, policies, &limit.Options{Budget: w.budget})
 	if w.failed(err) {
 		return nil
 	}
@@ -56,12 +68,6 @@ func (w *wiring) rateLimits(name string, keys []gate.Key, policies ...limit.Poli
 	return gate.RateLimits(limits...)
 }
 
-func (w *wiring) observe(_ context.Context, e store.Event) {
-	if e.Outcome == store.ShadowDenied {
-		w.shadowed(e.Name, e.Policy)
-	}
-}
-
 func (w *wiring) concurrency(name string, key gate.Key, most int64) gate.Gate {
 	c, err := inflight.New(w.redis, name, most, &inflight.Options{Budget: w.budget})
 	if w.failed(err) {
@@ -71,7 +77,7 @@ func (w *wiring) concurrency(name string, key gate.Key, most int64) gate.Gate {
 }
 
 func (w *wiring) exclusive(name string, key gate.Key) gate.Gate {
-	l, err := lock.New(w.redis, name, &lock.Options{Budget: min(4*w.budget, lock.DefaultLease)})
+	l, err := lock.New(w.redis, name, &lock.Options{Budget: min(4*w.budget, 30*time.Second)})
 	if w.failed(err) {
 		return nil
 	}

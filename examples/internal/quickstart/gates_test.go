@@ -54,7 +54,7 @@ func served(
 	t *testing.T, path string, shadowed func(limiter, policy string), handler http.Handler,
 ) func(address, target string) int {
 	t.Helper()
-	w := &wiring{redis: embedded(t), budget: demoBudget, shadowed: shadowed}
+	w := wire(embedded(t), demoBudget, shadowed)
 	all := routes(w)
 	if w.err != nil {
 		t.Fatal(w.err)

@@ -60,7 +60,7 @@ Stripe and WeChat Pay, whose resource is in the clear here:
 // their limits, whatever their framework.
 func serve(ctx context.Context, stdout io.Writer, s *backend.Backend, cfg config) error {
 	f := cfg.frameworks[0]
-	w := &wiring{redis: s.Redis, budget: cfg.budget, shadowed: reportShadow(slog.Default())}
+	w := wire(s.Redis, cfg.budget, reportShadow(slog.Default()))
 	if err := w.open(ctx); err != nil {
 		return err
 	}
