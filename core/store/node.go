@@ -48,11 +48,21 @@ type node struct {
 	last  atomic.Int64 // when it last answered; before that, when it was first asked
 	first atomic.Int64 // when the first of the failures was; 0 if there is none
 
-	mu     sync.Mutex
-	latest int64 // when the last failure was
-	lost   bool
-	gone   bool // another node has replaced it, so a late failure is no outage
-	failed int  // calls without an answer, and calls that were held back
+	mu      sync.Mutex
+	latest  int64 // when the last failure was
+	lost    bool
+	gone    bool // another node has replaced it, so a late failure is no outage
+	failed  int  // calls without an answer, and calls that were held back
+	untold  []change
+	telling bool // a goroutine tells what is untold
+}
+
+// change is that the node is lost or back, as the log and the observers are told.
+type change struct {
+	event Event
+	level slog.Level
+	text  string
+	args  []any
 }
 
 func newNode(of *nodes, name string, d *dialer, client script.Client) *node {
@@ -94,13 +104,18 @@ func (n *node) unanswered(err error, calls int) (now int64) {
 	n.failed += calls
 	failed := n.failed
 	lost := !n.lost && !n.gone && (n.open.Load() > 0 || now-n.last.Load() >= int64(quiet))
-	n.lost = n.lost || lost
+	if lost {
+		n.lost = true
+		n.untold = append(n.untold, change{
+			Event{Outcome: Lost, Class: ClassOf(err), Duration: span(since, now)}, slog.LevelWarn, "neap: Redis does not answer",
+			append(codeOf(err), "class", classOf(err), "failed", failed, "for", span(since, now)),
+		})
+	}
 	n.mu.Unlock()
 	n.slots.failed(now, since, failed)
 	if lost {
 		n.sweep.Store(now + int64(forgotten))
-		n.tell(Event{Outcome: Lost, Class: ClassOf(err), Duration: span(since, now)},
-			slog.LevelWarn, "neap: Redis does not answer", append(codeOf(err), "class", classOf(err), "failed", failed, "for", span(since, now))...)
+		n.tell()
 		if n.dialer != nil {
 			background.Go(func() { n.diagnose(since) })
 		}
@@ -134,10 +149,13 @@ func (n *node) back(after int64, text string) {
 	n.lost, n.failed = false, 0
 	n.first.Store(0)
 	n.cause.Store(nil)
-	n.mu.Unlock()
 	if lost {
-		n.tell(Event{Outcome: Back, Duration: span(since, now)}, slog.LevelInfo, text, "failed", failed, "for", span(since, now))
+		n.untold = append(n.untold, change{
+			Event{Outcome: Back, Duration: span(since, now)}, slog.LevelInfo, text, []any{"failed", failed, "for", span(since, now)},
+		})
 	}
+	n.mu.Unlock()
+	n.tell()
 }
 
 // These are the texts that log the end of an outage.
@@ -202,15 +220,30 @@ func (n *node) explain(err error) error {
 	return &script.Error{Script: failure.Script, Class: failure.Class, Err: fmt.Errorf("%w: %w", failure.Err, *cause)}
 }
 
-// tell logs a change of the node and tells the observers. The goroutine may be that of a
-// call that was granted something, so no handler and no observer may end it.
-func (n *node) tell(e Event, level slog.Level, text string, args ...any) {
-	n.log(level, text, args...)
-	e.Primitive, e.Name, e.Change = Server, n.name, true
-	_ = background.Try(func() error {
-		n.notify(context.Background(), e)
-		return nil
-	})
+// tell logs the changes of the node and tells the observers, in the order in which they
+// came: otherwise a server that was lost for a moment could seem lost for ever. If another
+// goroutine is at it, that one tells these too. The goroutine may be that of a call that
+// was granted something, so no handler and no observer may end it.
+func (n *node) tell() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.telling {
+		return
+	}
+	n.telling = true
+	for len(n.untold) > 0 {
+		c := n.untold[0]
+		n.untold = n.untold[1:]
+		n.mu.Unlock()
+		n.log(c.level, c.text, c.args...)
+		c.event.Primitive, c.event.Name, c.event.Change = Server, n.name, true
+		_ = background.Try(func() error {
+			n.notify(context.Background(), c.event)
+			return nil
+		})
+		n.mu.Lock()
+	}
+	n.telling = false
 }
 
 func (n *node) log(level slog.Level, text string, args ...any) {

@@ -61,6 +61,7 @@ func (n *nodes) follow(rdb script.Client, calls *call.Client) {
 	case *redis.ClusterClient:
 		n.name = cmp.Or(strings.Join(c.Options().Addrs, ","), fmt.Sprintf("%T", rdb))
 		n.of = c.MasterForKey
+		n.known.Store(c.Options().ClusterSlots != nil)
 		n.slots.read = func(ctx context.Context) error { // ForEachMaster reads the slots first
 			return c.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
 		}

@@ -239,6 +239,47 @@ func (a *asking) Handle(ctx context.Context, _ slog.Record) error {
 	return err
 }
 
+// TestChangesAreToldInOrder: an outage has ended before its first line is written.
+func TestChangesAreToldInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb late
+		var log lines
+		var all recorded
+		st := storetest.Open(t, &rdb, store.Options{Logger: slog.New(&slow{log.logger().Handler()})})
+		l := aLimit(t, st)
+		st.Observe(all.observe)
+		rdb.by.Store(int64(time.Hour))
+		for range 30 { // the call that has the line written waits for it
+			go func() { _, _ = took(t, l) }()
+			time.Sleep(100 * time.Millisecond)
+		}
+		rdb.by.Store(0)
+		for range 100 {
+			took(t, l)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if lines := log.all(); len(lines) > 0 {
+			t.Errorf("got the lines %q already, want none: this test is about that", lines)
+		}
+		time.Sleep(time.Minute)
+		logged(t, &log, "does not answer", "answers again")
+		if got := all.take()[store.Server]; !slices.Equal(got, []store.Outcome{store.Lost, store.Back}) {
+			t.Errorf("got the events %v, want that the server is lost, and then back", got)
+		}
+	})
+}
+
+// slow is a log handler that takes a minute for a warning.
+type slow struct{ slog.Handler }
+
+func (s *slow) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn {
+		time.Sleep(time.Minute)
+	}
+	return s.Handler.Handle(ctx, r)
+}
+
 // TestTwoBudgetsAreOneOutage: Redis takes longer than limits allow, and less long than
 // locks allow. That is one outage of the limits. It does not end while the limits have no
 // answer, however many answers the locks have.
