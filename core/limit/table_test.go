@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 	for _, d := range drivers {
 		for _, f := range features {
 			for _, row := range append(names(kinds), "set") {
-				if slices.Contains(f.without, row) || f.on != "" && f.on != d.name {
+				if slices.Contains(f.without, row) || f.on != "" && f.on != d.name || f.several && d.lone {
 					continue
 				}
 				t.Run(d.name+"/"+f.name+"/"+row, func(t *testing.T) {
@@ -34,8 +34,11 @@ func TestTable(t *testing.T) {
 					inBubble := d.before(t)
 					rng := redistest.Rand(t)
 					synctest.Test(t, func(t *testing.T) {
-						all := inBubble(t)
-						for i := range max(redistest.Steps(10_000)/100, 1) {
+						all, walks := inBubble(t), redistest.Steps(10_000)/100
+						if d.few {
+							walks /= 5
+						}
+						for i := range max(walks, 1) {
 							w := newWalk(t, rng, d, f, f.specs(rng, row, rng.IntN(12)))
 							w.open(all, fmt.Sprint("w", i))
 							for range 50 {

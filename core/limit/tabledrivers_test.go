@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -20,6 +21,10 @@ type driver struct {
 	coarse bool
 	// local limiters ignore what is for Redis alone.
 	local bool
+	// few: it makes fewer walks, since it differs little from another driver.
+	few bool
+	// lone: other subjects are on other servers.
+	lone bool
 	// down: Redis never answers, so the failure mode decides, and what only Redis does is an error.
 	down bool
 	// before is called outside of the bubble, and what it returns in the bubble.
@@ -71,17 +76,26 @@ var drivers = []driver{
 	{name: "server", before: func(t *testing.T) func(*testing.T) processes {
 		t.Helper()
 		srv := redistest.Standalone(t)
-		prefix, rng := srv.Prefix(t), redistest.Rand(t)
-		return func(t *testing.T) processes {
-			clock := &redistest.OnClock{Ahead: []time.Duration{
-				0, 250 * time.Microsecond, -time.Millisecond, 3 * time.Hour, -3 * time.Hour, 40 * day, -40 * day,
-			}[rng.IntN(7)]}
-			all := sharing(t, prefix, func() *redis.Client { return clock.Client(t, srv) })
-			rdb := clock.Client(t, srv)
-			all.lives, all.clock = func(key string, d time.Duration) { clock.Lives(t, rdb, key, d) }, clock
-			return all
-		}
+		return onServer(srv, srv.Prefix(t), redistest.Rand(t))
 	}},
+	{name: "node of a cluster", few: true, lone: true, before: func(t *testing.T) func(*testing.T) processes {
+		t.Helper()
+		c := redistest.Cluster(t)
+		return onServer(c.NodeOf(t, "{s}"), c.Prefix(t), redistest.Rand(t))
+	}},
+}
+
+// onServer has a real server whose clock is not that of the process, but goes as fast.
+func onServer(srv *redistest.Server, prefix string, rng *rand.Rand) func(*testing.T) processes {
+	return func(t *testing.T) processes {
+		clock := &redistest.OnClock{Ahead: []time.Duration{
+			0, 250 * time.Microsecond, -time.Millisecond, 3 * time.Hour, -3 * time.Hour, 40 * day, -40 * day,
+		}[rng.IntN(7)]}
+		all := sharing(t, prefix, func() *redis.Client { return clock.Client(t, srv) })
+		rdb := clock.Client(t, srv)
+		all.lives, all.clock = func(key string, d time.Duration) { clock.Lives(t, rdb, key, d) }, clock
+		return all
+	}
 }
 
 func sharing(t *testing.T, prefix string, connect func() *redis.Client) processes {

@@ -19,6 +19,7 @@ type feature struct {
 	changed bool
 	// outages: three processes lose Redis at times.
 	outages bool
+	several bool     // it has several subjects
 	without []string // rows that it does not concern
 	on      string   // the only driver, if it is not for all
 }
@@ -53,7 +54,7 @@ var features = []feature{
 		}
 		return s
 	}},
-	{name: "together", acts: []func(*walk){(*walk).together}},
+	{name: "together", several: true, acts: []func(*walk){(*walk).together}},
 	{name: "waiting", acts: []func(*walk){(*walk).wait}},
 	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: settled},
 	{name: "outages", on: "miniredis", outages: true, acts: outages, change: banned},
