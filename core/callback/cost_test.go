@@ -18,7 +18,7 @@ func TestRoundTrips(t *testing.T) {
 	srv := redistest.NewStandalone(t)
 	admin, rdb, prefix := srv.Admin(t), srv.Client(t), srv.Prefix(t)
 	g := guard(t, rdb, prefix, idempotency.Options{})
-	locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: 5 * time.Second})
+	locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

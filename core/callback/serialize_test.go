@@ -20,7 +20,7 @@ import (
 func TestSerialize(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: 5 * time.Second})
+		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestSerialize(t *testing.T) {
 func TestSerializeWithoutOrder(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: 5 * time.Second})
+		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,7 @@ func mortal(t *testing.T, n int64, fail store.FailMode) (*limit.Limiter, *severe
 	t.Helper()
 	s := severable(t)
 	l, err := limit.New(s, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: n, Window: time.Hour}},
-		&limit.Options{Budget: 5 * time.Second, Fail: fail})
+		&limit.Options{Budget: time.Minute, Fail: fail})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func inFlight(t testing.TB, n int64) *inflight.Limiter {
 // without is a limit of 1 whose Redis refuses everything.
 func without(t testing.TB, mode store.FailMode) *inflight.Limiter {
 	t.Helper()
-	c, err := inflight.New(deadRedis{errNoPerm}, "test", 1, &inflight.Options{Budget: 5 * time.Second, Fail: mode})
+	c, err := inflight.New(deadRedis{errNoPerm}, "test", 1, &inflight.Options{Budget: time.Minute, Fail: mode})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestConcurrencyReleasesForAClientThatIsGone(t *testing.T) {
 	m := miniredis.RunT(t)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 	t.Cleanup(func() { rdb.Close() })
-	c, err := inflight.New(rdb, "test", 1, &inflight.Options{Budget: 5 * time.Second, Fail: store.FailClosed})
+	c, err := inflight.New(rdb, "test", 1, &inflight.Options{Budget: time.Minute, Fail: store.FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func TestExclusiveInAllProcesses(t *testing.T) {
 		var running, ran, last, refused atomic.Int64
 		var wg sync.WaitGroup
 		for range processes {
-			l, err := lock.New(storetest.At(t, rdb, prefix), "test", &lock.Options{Budget: 5 * time.Second})
+			l, err := lock.New(storetest.At(t, rdb, prefix), "test", &lock.Options{Budget: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

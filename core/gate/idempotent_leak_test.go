@@ -70,7 +70,7 @@ func TestIdempotentAnswersReachNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t)
 	guard, err := idempotency.New(storetest.At(t, server.Client(t), server.Prefix(t)), "test", idempotency.Retry{}, &idempotency.Options{
-		Budget: 5 * time.Second, Lease: 30 * time.Second, Retention: time.Minute,
+		Budget: time.Minute, Lease: 30 * time.Second, Retention: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

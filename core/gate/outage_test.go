@@ -17,7 +17,7 @@ import (
 func outage(t *testing.T, fail store.FailMode, headers gate.Headers, h *hook) gate.Gate {
 	t.Helper()
 	l, err := limit.New(deadRedis{errNoPerm}, "test",
-		[]limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Fail: fail, Budget: 5 * time.Second})
+		[]limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Fail: fail, Budget: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestOutageOfABan(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{
 				limit.WithBan(limit.FixedWindow{Name: "w", Limit: 3, Window: time.Minute}, limit.Ban{After: 1, Within: time.Hour, For: time.Hour}),
-			}, &limit.Options{Fail: fail, Budget: 5 * time.Second})
+			}, &limit.Options{Fail: fail, Budget: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,7 +46,7 @@ func TestRefusalCostsOneScriptForEachGate(t *testing.T) {
 			}
 			return l
 		}
-		locker, err := lock.New(storetest.At(t, counted, prefix), "held", &lock.Options{Budget: 5 * time.Second, Lease: time.Minute})
+		locker, err := lock.New(storetest.At(t, counted, prefix), "held", &lock.Options{Budget: time.Minute, Lease: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ var errNoPerm = noPerm("NOPERM secret-key-name is not for you")
 
 func dead(t *testing.T) *limit.Limiter {
 	t.Helper()
-	l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Budget: 5 * time.Second, Fail: store.FailClosed})
+	l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Budget: time.Minute, Fail: store.FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

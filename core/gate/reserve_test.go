@@ -29,7 +29,7 @@ func sale(t testing.TB, units int64) (*stock.Stock, *severed) {
 
 func opened(t testing.TB, rdb script.Client, prefix string, units int64) *stock.Stock {
 	t.Helper()
-	s, err := stock.New(storetest.At(t, rdb, prefix), "test", &stock.Options{Budget: 5 * time.Second})
+	s, err := stock.New(storetest.At(t, rdb, prefix), "test", &stock.Options{Budget: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +393,7 @@ func TestReserveConfirmsLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rdb := severable(t)
-			s, err := stock.New(rdb, "test", &stock.Options{Budget: 5 * time.Second, Lease: 6 * time.Second})
+			s, err := stock.New(rdb, "test", &stock.Options{Budget: time.Minute, Lease: 6 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

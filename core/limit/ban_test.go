@@ -461,7 +461,7 @@ func TestEventsTellOfBans(t *testing.T) {
 		var away redistest.AbsentClient
 		away.Gone.Store(true)
 		l := must(New(heard.of(t, rdb, prefix), "seen", []Policy{WithBan(window, long)}, opts))(t)
-		local := must(New(heard.of(t, &away, prefix), "without Redis", []Policy{WithBan(window, long)}, opts))(t)
+		local := must(New(heard.of(t, &away, prefix), "away", []Policy{WithBan(window, long)}, opts))(t)
 		shadow := must(New(heard.of(t, rdb, prefix), "shadow", []Policy{WithBan(Shadow(window), long)}, opts))(t)
 		for _, asked := range []*Limiter{l, local, shadow} {
 			for i, banned := range []bool{false, false, false, true, true, true} {

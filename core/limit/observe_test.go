@@ -19,7 +19,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// observations collects what an observer is told.
+// observations collects what an observer is told of limits.
 type observations struct {
 	mu  sync.Mutex
 	all []store.Event
@@ -28,7 +28,9 @@ type observations struct {
 func (o *observations) hear(_ context.Context, e store.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.all = append(o.all, e)
+	if e.Primitive == store.Limit {
+		o.all = append(o.all, e)
+	}
 }
 
 // of returns a store on the client, with that prefix, whose events it collects.
