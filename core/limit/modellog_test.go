@@ -65,9 +65,9 @@ func (l *slidingLog) clone() algorithm {
 }
 
 // forgets has all permits but the oldest leave with the youngest: Redis does not say when each of
-// them leaves.
+// them leaves. It speaks of the newest, as many as the limit has.
 func (l *slidingLog) forgets(now int64) {
-	l.entries = l.entries[int64(len(l.entries))-l.used(now):]
+	l.entries = l.entries[int64(len(l.entries))-min(l.used(now), l.most):]
 	for i := 1; i < len(l.entries); i++ {
 		l.entries[i] = l.entries[len(l.entries)-1]
 	}

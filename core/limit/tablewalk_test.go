@@ -116,6 +116,13 @@ func capacity(specs []spec) int64 {
 	return most
 }
 
+// window is how long a policy counts what was taken.
+func (s spec) window() time.Duration {
+	a := newAlgorithm(s)
+	a.become(s.base)
+	return a.window(0)
+}
+
 // most is the limit of a policy.
 func (s spec) most() int64 {
 	a := newAlgorithm(s)
