@@ -38,6 +38,9 @@ func TestTable(t *testing.T) {
 						if d.few {
 							walks /= 5
 						}
+						if f.many {
+							walks *= 5
+						}
 						for i := range max(walks, 1) {
 							w := newWalk(t, rng, d, f, f.specs(rng, row, rng.IntN(12)))
 							w.open(all, fmt.Sprint("w", i))

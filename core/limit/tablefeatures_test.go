@@ -20,6 +20,7 @@ type feature struct {
 	// outages: three processes lose Redis at times.
 	outages bool
 	several bool     // it has several subjects
+	many    bool     // it makes more walks, since scripts of its own decide what is asked together
 	without []string // rows that it does not concern
 	on      string   // the only driver, if it is not for all
 }
@@ -54,7 +55,7 @@ var features = []feature{
 		}
 		return s
 	}},
-	{name: "together", several: true, acts: []func(*walk){(*walk).together}},
+	{name: "together", several: true, many: true, acts: []func(*walk){(*walk).together, (*walk).together, (*walk).spoil}},
 	{name: "waiting", acts: []func(*walk){(*walk).wait}},
 	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
 		return shared(settled(rng, s))

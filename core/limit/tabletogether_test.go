@@ -24,8 +24,12 @@ func (w *walk) together() {
 	l := w.asks(w.rng.IntN(len(w.limiters)))
 	got := map[string][]*answer{}
 	var calling sync.WaitGroup
+	cost := w.cost()
 	for range 2 + w.rng.IntN(10) {
-		subject, a := []string{"s", "s", "s", "t", "u"}[w.rng.IntN(5)], &answer{cost: w.cost()}
+		if w.rng.IntN(3) == 0 { // else it is that of the one before: such calls are a run
+			cost = []int64{w.cost(), min(w.rng.Int64N(4), capacity(w.versions[w.by]))}[w.rng.IntN(2)]
+		}
+		subject, a := []string{"s", "s", "s", "t", "u"}[w.rng.IntN(5)], &answer{cost: cost}
 		got[subject] = append(got[subject], a)
 		calling.Go(func() {
 			var err error
