@@ -29,7 +29,8 @@ play: ## serve a page on which to try limits, locks, guards and stock, with the 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
 # Most tests wait for something, so more of them run at once than there are cores. So do
 # the packages of a module.
-TESTFLAGS = -race -vet=off -ldflags=-w -parallel 8 -p $(shell expr $$(getconf _NPROCESSORS_ONLN || echo 2) + 1)
+TESTFLAGS = -race -vet=off -ldflags=-w -parallel 8 -p $(PACKAGES)
+PACKAGES = $(shell expr $$(getconf _NPROCESSORS_ONLN || echo 2) + 1)
 
 # Collecting garbage less often is faster, and takes more memory.
 check test soak direct: export GOGC := $(or $(GOGC),800)
@@ -54,7 +55,10 @@ test: redis ## run every test of the library, on miniredis, a real redis-server 
 nightly: ## run what takes long: soak, direct, upgrade, mutants, fuzz, servers, check-all and release-check; each of them even if another fails
 	@$(MAKE) --no-print-directory --keep-going soak direct upgrade mutants fuzz servers check-all release-check
 
+# Here one package follows the other: what one generates takes all processors for many minutes,
+# and tests of others, which wait for something, would have none for seconds.
 .PHONY: soak
+soak: PACKAGES = 1
 soak: export NEAP_TEST_SCALE := 1
 soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 soak: redis nginx haproxy chromium prometheus ## run every test at its full count of generated operations, from a fresh seed
