@@ -55,7 +55,7 @@ var features = []feature{
 		}
 		return s
 	}},
-	{name: "together", several: true, many: true, acts: []func(*walk){(*walk).together, (*walk).together, (*walk).spoil}},
+	{name: "together", several: true, many: true, acts: []func(*walk){(*walk).together}},
 	{name: "waiting", acts: []func(*walk){(*walk).wait}},
 	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
 		return shared(settled(rng, s))
