@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -108,12 +109,7 @@ func TestTheClassOfCallsThatWereNeverWritten(t *testing.T) {
 	reads := hook{single: func(_ context.Context, cmd redis.Cmder) error { _ = cmd.String(); _ = cmd.Args(); return nil }}
 	hooked := unused(t)
 	hooked.AddHook(reads)
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{
-		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-			return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: unused(t).Options().Addr}}}}, nil
-		},
-	})
-	t.Cleanup(func() { cluster.Close() })
+	cluster := given(t)
 	for name, rdb := range map[string]script.Client{"plain": unused(t), "hooked": hooked, "cluster": cluster} {
 		for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
 			t.Run(fmt.Sprint(name, " ", mode), func(t *testing.T) {
@@ -121,6 +117,30 @@ func TestTheClassOfCallsThatWereNeverWritten(t *testing.T) {
 				neverWritten(t, rdb, mode)
 			})
 		}
+	}
+}
+
+// given is a client of a cluster that does not ask Redis for its slots.
+func given(t *testing.T) *redis.ClusterClient {
+	t.Helper()
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: unused(t).Options().Addr}}}}, nil
+		},
+	})
+	t.Cleanup(func() { cluster.Close() })
+	return cluster
+}
+
+// TestServersThatAreGivenAreKnown before any has answered.
+func TestServersThatAreGivenAreKnown(t *testing.T) {
+	t.Parallel()
+	in, err := inside.Of(storetest.At(t, given(t), "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.Node(t.Context(), "k") == "" {
+		t.Error("got no server of a key, want the one that was given")
 	}
 }
 

@@ -203,7 +203,8 @@ func TestOnlyRedisHasAClass(t *testing.T) {
 	}
 }
 
-// TestSeveralObservers: each observer is told, a function as often as it was added. If one panics, the others are still told.
+// TestSeveralObservers: each observer is told, a function as often as it was added. If one
+// panics, the others are still told.
 func TestSeveralObservers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
