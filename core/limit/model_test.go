@@ -63,6 +63,8 @@ type model struct {
 	parts []*part
 	// inProcess: there, estimates have no lease.
 	inProcess bool
+	// lingers: a key is there for the whole millisecond at which it ends, as in a real server.
+	lingers bool
 	// one is how many processes share the limit when one of them decides without Redis. Below
 	// 2, it decides for all.
 	one int64
@@ -93,6 +95,9 @@ func (m *model) become(specs []spec) {
 			p.state, p.one = newAlgorithm(s), &m.one
 		}
 		p.state.become(s.base)
+		if l, is := p.state.(*leased); is {
+			l.lingers = m.lingers
+		}
 		if s.ban != nil && p.bans == nil {
 			p.bans = new(banState)
 		}

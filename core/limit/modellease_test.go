@@ -17,6 +17,7 @@ type leased struct {
 	lease   int64
 	runs    bool        // the window goes on although all of it was taken back
 	known   int64       // until when estimates are known: they end just before their window, so that none comes back into the next one
+	lingers bool        // a key is there for the whole millisecond at which it ends
 	all     []*estimate // by the ends of their leases
 }
 
@@ -57,7 +58,11 @@ func (l *leased) take(now, n int64) mark {
 	if goesOn {
 		l.counter.ends, e.until = ends, ends
 	}
-	l.runs, l.known = false, now-now%millisecond+max(e.until-(now-now%millisecond)-2*millisecond, 0)
+	now -= now % millisecond
+	l.runs, l.known = false, max(e.until-2*millisecond, now)
+	if l.lingers && l.known > now { // or it is deleted at once
+		l.known += millisecond
+	}
 	l.all = append(l.all, e)
 	return e
 }

@@ -68,6 +68,8 @@ func newWalk(t *testing.T, rng *rand.Rand, d driver, f feature, specs []spec) *w
 func (w *walk) open(all processes, name string) {
 	w.Helper()
 	w.name, w.all = name, all
+	w.model.lingers = all.clock != nil
+	w.model.become(w.versions[0])
 	w.beside, w.ones, w.away = map[string]*model{}, nil, false
 	for i, specs := range w.versions {
 		opts, makes := w.feature.opts, all.one
