@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"errors"
@@ -10,10 +10,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
+	"github.com/neap-go/neap/lua"
 )
 
 // TestWithoutEval uses a Redis user that may run only scripts that an admin has loaded,
@@ -32,7 +34,7 @@ func TestWithoutEval(t *testing.T) {
 			srv.LoadScripts(t)
 		}
 		for _, policies := range setsOf(oneOfEach) {
-			l := must(New(storetest.At(t, rdb, prefix), "loaded", policies, closed(20*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), "loaded", policies, closed(20*time.Second)))(t)
 			for name, call := range map[string]func() error{
 				"Take":  func() error { _, err := l.Take(t.Context(), "s"); return err },
 				"Peek":  func() error { _, err := l.Peek(t.Context(), "s"); return err },
@@ -63,12 +65,12 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	user, admin := redistest.NewUser(t, redistest.LoadedRules(), srv), srv.Admin(t)
-	must(admin.ScriptLoad(t.Context(), windowScript.Source()).Result())(t)
+	must(admin.ScriptLoad(t.Context(), script.FromFS(lua.FS, "limit_window.lua").Source()).Result())(t)
 	rdb := srv.Client(t, func(o *redis.Options) {
 		o.Username, o.DisableIdentity = user, true // the refusals of CLIENT SETINFO would be counted too
 	})
 	st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: store.Queued})
-	l := must(New(st, "n", []Policy{FixedWindow{Limit: 1000, Window: time.Hour}}, closed(20*time.Second)))(t)
+	l := must(limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, closed(20*time.Second)))(t)
 	const callers = 64
 	var all sync.WaitGroup
 	for range callers {
@@ -103,15 +105,16 @@ func TestARefundThatTheACLCutsShort(t *testing.T) {
 	srv := redistest.NewStandalone(t)
 	user := redistest.NewUser(t, redistest.Rules, srv)
 	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
-	policies := []Policy{
-		TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: 10},
-		FixedWindow{Name: "window", Limit: 10, Window: time.Hour},
+	policies := []limit.Policy{
+		limit.TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: 10},
+		limit.FixedWindow{Name: "window", Limit: 10, Window: time.Hour},
 	}
 	for right, want := range map[string]map[string]int64{
 		"set":    {"bucket": 8, "window": 8},
 		"incrby": {"bucket": 8, "window": 7},
 	} {
-		l := must(New(storetest.At(t, rdb, srv.Prefix(t)), right, policies, closed(5*time.Second)))(t)
+		st := storetest.At(t, rdb, srv.Prefix(t))
+		l := must(limit.New(st, right, policies, closed(5*time.Second)))(t)
 		first := must(l.Take(t.Context(), "s"))(t)
 		for range 2 {
 			must(l.Take(t.Context(), "s"))(t)
@@ -121,12 +124,10 @@ func TestARefundThatTheACLCutsShort(t *testing.T) {
 			t.Errorf("a refund without %s: got %v, want ErrConfiguration", right, err)
 		}
 		must(srv.Admin(t).ACLSetUser(t.Context(), user, "+"+right).Result())(t)
-		if err := first.Refund(t.Context()); err != nil && !errors.Is(err, ErrRefund) { // which it is if it was repeated in the background
+		if err := first.Refund(t.Context()); err != nil && !errors.Is(err, limit.ErrRefund) { // which it is if it was repeated in the background
 			t.Errorf("the refund again: got %v, want no error, or ErrRefund", err)
 		}
-		if err := l.remote.Store.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(0, st.Drain(t.Context()))(t)
 		d := must(l.Peek(t.Context(), "s"))(t)
 		for s := range d.States() {
 			if s.Remaining != want[s.Policy] {

@@ -1,11 +1,10 @@
-package limit
+package limit_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -25,29 +25,27 @@ func TestAllEqualsAsking(t *testing.T) {
 	denied, given := 0, 0
 	for run := range max(redistest.Steps(100_000)/100, 1) {
 		synctest.Test(t, func(t *testing.T) {
-			m := bubble(t)
-			var asks, oracle []Ask
+			m := redistest.Bubble(t)
+			var asks, oracle []limit.Ask
+			var most []int64
 			for i := range 2 + rng.IntN(2) {
 				k := kinds[rng.IntN(len(kinds))]
-				p := randomPolicy(rng, k)
-				for isInstant(p) {
-					p = randomPolicy(rng, k)
-				}
+				s := lasting(rng, k.of(rng, len(k.notable)))
+				p := s.policy()
 				alike := newTestLocal(t, nil, p)
 				l := newTestLocal(t, nil, p)
-				// See TestAllGivesBackToABucket. What a window of some milliseconds granted
-				// cannot be given back if a round trip may have taken as long.
-				if k != kindBucket && k != kindFast && k != kindKept && run%2 == 0 && !isBrief(p, 10*time.Millisecond) {
+				most = append(most, s.most())
+				if !k.drains && run%2 == 0 { // see TestAllGivesBackToABucket
 					l = inBubble(t, m, fmt.Sprint("all", i), p)
 				}
-				asks, oracle = append(asks, Ask{Limiter: l}), append(oracle, Ask{Limiter: alike})
+				asks, oracle = append(asks, limit.Ask{Limiter: l}), append(oracle, limit.Ask{Limiter: alike})
 			}
 			for range 100 {
 				for i := range asks {
-					asks[i].Subject, asks[i].Cost = fmt.Sprint("s", rng.IntN(2)), max(1, randomCost(rng, asks[i].Limiter.rules[0].id().limit))
+					asks[i].Subject, asks[i].Cost = fmt.Sprint("s", rng.IntN(2)), max(1, randomCost(rng, most[i]))
 					oracle[i].Subject, oracle[i].Cost = asks[i].Subject, asks[i].Cost
 				}
-				got := must(All(t.Context(), asks...))(t)
+				got := must(limit.All(t.Context(), asks...))(t)
 				if got.Kept != nil {
 					t.Fatalf("what All could not give back: got %v, want nothing", got.Kept)
 				}
@@ -92,10 +90,10 @@ func TestAllIsExactUnderContention(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		st := storetest.At(t, rdb, prefix)
-		limit := func(name string, most int64) *Limiter {
-			return must(New(st, name, []Policy{FixedWindow{Limit: most, Window: time.Hour}}, closed(20*time.Second)))(t)
+		made := func(name string, most int64) *limit.Limiter {
+			return must(limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, closed(20*time.Second)))(t)
 		}
-		all, plans, users := limit("all", 300), limit("plan", 150), limit("user", 60)
+		all, plans, users := made("all", 300), made("plan", 150), made("user", 60)
 		var total atomic.Int64
 		var ofPlan [3]atomic.Int64
 		var ofUser [6]atomic.Int64
@@ -105,7 +103,7 @@ func TestAllIsExactUnderContention(t *testing.T) {
 			for range 40 {
 				user := rng.IntN(6)
 				plan := user / 2
-				j, err := All(t.Context(), Ask{Limiter: all, Subject: "all"}, Ask{Limiter: plans, Subject: fmt.Sprint(plan)}, Ask{Limiter: users, Subject: fmt.Sprint(user)})
+				j, err := limit.All(t.Context(), limit.Ask{Limiter: all, Subject: "all"}, limit.Ask{Limiter: plans, Subject: fmt.Sprint(plan)}, limit.Ask{Limiter: users, Subject: fmt.Sprint(user)})
 				if err != nil || j.Kept != nil {
 					t.Errorf("All: got %v, and %v not given back, want a decision and nothing", err, j.Kept)
 				}
@@ -116,7 +114,7 @@ func TestAllIsExactUnderContention(t *testing.T) {
 				}
 			}
 		})
-		expect := func(l *Limiter, subject string, admitted, most int64) {
+		expect := func(l *limit.Limiter, subject string, admitted, most int64) {
 			d := must(l.Peek(t.Context(), subject))(t)
 			if used := most - d.Remaining; admitted > most || used != admitted {
 				t.Errorf("limiter %s, subject %s: got %d admitted and %d charged, want the same number, at most %d", l.Name(), subject, admitted, used, most)
@@ -161,12 +159,12 @@ func TestAllAsksAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	rdb := &meeting{UniversalClient: srv.Unhurried(t), most: 3}
-	var asks []Ask
+	var asks []limit.Ask
 	for i := range 3 {
-		l := must(New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprint("l", i), []Policy{FixedWindow{Limit: 9, Window: time.Hour}}, closed(20*time.Second)))(t)
-		asks = append(asks, Ask{Limiter: l, Subject: "s"})
+		l := must(limit.New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprint("l", i), []limit.Policy{limit.FixedWindow{Limit: 9, Window: time.Hour}}, closed(20*time.Second)))(t)
+		asks = append(asks, limit.Ask{Limiter: l, Subject: "s"})
 	}
-	if j, err := All(t.Context(), asks...); err != nil || !j.Allowed {
+	if j, err := limit.All(t.Context(), asks...); err != nil || !j.Allowed {
 		t.Errorf("All of limiters that answer at the same time: got %+v, %v, want it allowed", j, err)
 	}
 }
@@ -175,15 +173,15 @@ func TestAllAsksAtTheSameTime(t *testing.T) {
 func TestAllAsksADeniedSubjectAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rdb, calls := countedClient(t)
-		limit := func(name string, most int64, window time.Duration) *Limiter {
-			return must(New(rdb, name, []Policy{FixedWindow{Limit: most, Window: window}}, closed(time.Second)))(t)
+		rdb, calls := redistest.Counted(t)
+		made := func(name string, most int64, window time.Duration) *limit.Limiter {
+			return must(limit.New(rdb, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: window}}, closed(time.Second)))(t)
 		}
-		all, user := limit("all", 100, time.Hour), limit("user", 1, 10*time.Second)
+		all, user := made("all", 100, time.Hour), made("user", 1, 10*time.Second)
 		must(0, all.Warm(t.Context()))(t)
-		ask := func() (Joint, int64) {
+		ask := func() (limit.Joint, int64) {
 			before := calls.Load()
-			j := must(All(t.Context(), Ask{Limiter: all, Subject: "all"}, Ask{Limiter: user, Subject: "u"}))(t)
+			j := must(limit.All(t.Context(), limit.Ask{Limiter: all, Subject: "all"}, limit.Ask{Limiter: user, Subject: "u"}))(t)
 			return j, calls.Load() - before
 		}
 		if j, n := ask(); !j.Allowed || n != 2 {
@@ -212,16 +210,16 @@ func TestAllAsksADeniedSubjectAlone(t *testing.T) {
 func TestAllGivesBackBesideAnError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		near := newTestLocal(t, nil, FixedWindow{Limit: 9, Window: time.Hour})
+		near := newTestLocal(t, nil, limit.FixedWindow{Limit: 9, Window: time.Hour})
 		var dead spent
 		dead.calls.Store(1000)
-		gone := must(New(&dead, "gone", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, closed(time.Second)))(t)
-		if j, err := All(t.Context(), Ask{Limiter: near, Subject: "s"}, Ask{Limiter: gone, Subject: "s"}); err == nil || j.Decisions != nil {
+		gone := must(limit.New(&dead, "gone", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, closed(time.Second)))(t)
+		if j, err := limit.All(t.Context(), limit.Ask{Limiter: near, Subject: "s"}, limit.Ask{Limiter: gone, Subject: "s"}); err == nil || j.Decisions != nil {
 			t.Errorf("beside a limiter that fails: got %+v, %v, want an error", j, err)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := All(ctx, Ask{Limiter: near, Subject: "s"}, Ask{Limiter: near, Subject: "t"}); !errors.Is(err, context.Canceled) {
+		if _, err := limit.All(ctx, limit.Ask{Limiter: near, Subject: "s"}, limit.Ask{Limiter: near, Subject: "t"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("for a caller whose context ended: got %v, want context.Canceled", err)
 		}
 		for _, subject := range []string{"s", "t"} {
@@ -232,20 +230,37 @@ func TestAllGivesBackBesideAnError(t *testing.T) {
 	})
 }
 
+func TestAllRefusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	l := newTestLocal(t, nil, limit.FixedWindow{Limit: 9, Window: time.Hour})
+	for want, asks := range map[string][]limit.Ask{
+		"limit.All: asks is empty: give at least one Ask":                          nil,
+		"limit.All: asks[1]: limit: a nil or zero Limiter":                         {{Limiter: l, Subject: "s"}, {Subject: "s"}},
+		"limit.All: asks[1]: limit: the subject is empty":                          {{Limiter: l, Subject: "s"}, {Limiter: l}},
+		`limit.All: asks[1]: limit: a cost of 10 is not from 0 to 9, the capacity`: {{Limiter: l, Subject: "s"}, {Limiter: l, Subject: "s", Cost: 10}},
+	} {
+		if _, err := limit.All(t.Context(), asks...); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+			t.Errorf("All with wrong asks: got %v, want %q", err, want)
+		}
+	}
+	if left := must(l.Peek(t.Context(), "s"))(t).Remaining; left != 9 {
+		t.Errorf("after All with a wrong ask: got %d left, want 9: nothing is taken", left)
+	}
+}
+
 // TestAllGivesBackToABucket: everything comes back except what drains in the round trip
 // and 2 ms.
 func TestAllGivesBackToABucket(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, rate := range []int64{100, 100_000} {
-			policy := TokenBucket{Rate: rate, Per: time.Second, Burst: 10_000}
-			bucket := inBubble(t, bubble(t), "bucket", policy)
-			full := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
-			must(full.Take(t.Context(), "s"))(t)
-			full.denials = sync.OnceValue(func() *memory { return newMemory(leastRemembered, 1) }) // which remembers nothing for long
+			policy := limit.TokenBucket{Rate: rate, Per: time.Second, Burst: 10_000}
+			bucket := inBubble(t, redistest.Bubble(t), "bucket", policy)
+			full := newTestLocal(t, nil, limit.FixedWindow{Limit: 1, Window: time.Hour})
 			must(bucket.TakeN(t.Context(), "s", 5000))(t)
-			for range 20 {
-				if j := must(All(t.Context(), Ask{Limiter: bucket, Subject: "s", Cost: 5000}, Ask{Limiter: full, Subject: "s"}))(t); j.Allowed {
+			for i := range 20 {
+				must(full.Take(t.Context(), fmt.Sprint(i)))(t) // a denial of another is not remembered
+				if j := must(limit.All(t.Context(), limit.Ask{Limiter: bucket, Subject: "s", Cost: 5000}, limit.Ask{Limiter: full, Subject: fmt.Sprint(i)}))(t); j.Allowed {
 					t.Fatal("beside a limit that is used up: got it allowed, want a denial")
 				}
 				if left, least := must(bucket.Peek(t.Context(), "s"))(t).Remaining, 5000-rate*3/1000-1; left < least {
@@ -258,22 +273,4 @@ func TestAllGivesBackToABucket(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestAllRefusesWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	l := newTestLocal(t, nil, FixedWindow{Limit: 9, Window: time.Hour})
-	for want, asks := range map[string][]Ask{
-		"limit.All: asks is empty: give at least one Ask":                          nil,
-		"limit.All: asks[1]: limit: a nil or zero Limiter":                         {{Limiter: l, Subject: "s"}, {Subject: "s"}},
-		"limit.All: asks[1]: limit: the subject is empty":                          {{Limiter: l, Subject: "s"}, {Limiter: l}},
-		`limit.All: asks[1]: limit: a cost of 10 is not from 0 to 9, the capacity`: {{Limiter: l, Subject: "s"}, {Limiter: l, Subject: "s", Cost: 10}},
-	} {
-		if _, err := All(t.Context(), asks...); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
-			t.Errorf("All with wrong asks: got %v, want %q", err, want)
-		}
-	}
-	if left := must(l.Peek(t.Context(), "s"))(t).Remaining; left != 9 {
-		t.Errorf("after All with a wrong ask: got %d left, want 9: nothing is taken", left)
-	}
 }

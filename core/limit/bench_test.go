@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -26,21 +27,21 @@ func BenchmarkTake(b *testing.B) {
 
 	contestants := []struct {
 		name     string
-		policies []Policy
+		policies []limit.Policy
 	}{
-		{"bucket/admitted", []Policy{TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}}},
-		{"bucket/denied", []Policy{TokenBucket{Rate: 1, Per: time.Hour}}},
-		{"bucket3/admitted", []Policy{TokenBucket{Rate: 3, Per: time.Second, Burst: 1e9}}},
-		{"fast/admitted", []Policy{TokenBucket{Rate: 5000, Per: time.Second, Burst: 1e9}}},
-		{"fast/denied", []Policy{TokenBucket{Rate: 7777, Per: time.Second, Burst: 1}}},
-		{"window/admitted", []Policy{FixedWindow{Limit: 1e9, Window: time.Hour}}},
-		{"window/denied", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}},
-		{"sliding/admitted", []Policy{SlidingWindow{Limit: 1e4, Window: time.Millisecond}}},
-		{"sliding/denied", []Policy{SlidingWindow{Limit: 1, Window: time.Hour}}},
-		{"log/admitted", []Policy{SlidingLog{Limit: 1000, Window: time.Millisecond}}},
-		{"log/denied", []Policy{SlidingLog{Limit: 1, Window: time.Hour}}},
-		{"set2/admitted", []Policy{
-			TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}, FixedWindow{Limit: 1e9, Window: time.Hour},
+		{"bucket/admitted", []limit.Policy{limit.TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}}},
+		{"bucket/denied", []limit.Policy{limit.TokenBucket{Rate: 1, Per: time.Hour}}},
+		{"bucket3/admitted", []limit.Policy{limit.TokenBucket{Rate: 3, Per: time.Second, Burst: 1e9}}},
+		{"fast/admitted", []limit.Policy{limit.TokenBucket{Rate: 5000, Per: time.Second, Burst: 1e9}}},
+		{"fast/denied", []limit.Policy{limit.TokenBucket{Rate: 7777, Per: time.Second, Burst: 1}}},
+		{"window/admitted", []limit.Policy{limit.FixedWindow{Limit: 1e9, Window: time.Hour}}},
+		{"window/denied", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}},
+		{"sliding/admitted", []limit.Policy{limit.SlidingWindow{Limit: 1e4, Window: time.Millisecond}}},
+		{"sliding/denied", []limit.Policy{limit.SlidingWindow{Limit: 1, Window: time.Hour}}},
+		{"log/admitted", []limit.Policy{limit.SlidingLog{Limit: 1000, Window: time.Millisecond}}},
+		{"log/denied", []limit.Policy{limit.SlidingLog{Limit: 1, Window: time.Hour}}},
+		{"set2/admitted", []limit.Policy{
+			limit.TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}, limit.FixedWindow{Limit: 1e9, Window: time.Hour},
 		}},
 	}
 	for _, goroutines := range []int{1, 16, 256} {
@@ -75,7 +76,7 @@ func BenchmarkTake(b *testing.B) {
 		}
 		run("floor", floor)
 		for _, c := range contestants {
-			l := must(New(rdb, "bench", c.policies, closed(5*time.Second)))(b)
+			l := must(limit.New(rdb, "bench", c.policies, closed(5*time.Second)))(b)
 			run(c.name, func(ctx context.Context) error {
 				_, err := l.Take(ctx, "ip=192.0.2.1")
 				return err
@@ -89,8 +90,8 @@ func BenchmarkTake(b *testing.B) {
 func BenchmarkDegraded(b *testing.B) {
 	for _, mode := range modes {
 		b.Run(mode.String(), func(b *testing.B) {
-			bucket := TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}
-			l := must(New(leaking{}, "bench", []Policy{bucket}, &Options{Fail: mode}))(b)
+			bucket := limit.TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}
+			l := must(limit.New(leaking{}, "bench", []limit.Policy{bucket}, &limit.Options{Fail: mode}))(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := l.Take(b.Context(), "ip=192.0.2.1"); (err != nil) != (mode == store.FailClosed) {

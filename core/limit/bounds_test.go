@@ -2,11 +2,15 @@ package limit
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // bounded are what a process keeps by what a request chooses, and which subjects it keeps
@@ -82,7 +86,7 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 			t.Run(name+"/"+flood, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					rdb, _ := countedClient(t)
+					rdb, _ := redistest.Counted(t)
 					opts := c.opts
 					opts.MaxLocal, opts.Budget = most, time.Minute
 					l := must(New(rdb, "bounded", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &opts))(t)
@@ -130,4 +134,119 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 func within(part, whole string) bool {
 	at := uintptr(unsafe.Pointer(unsafe.StringData(part))) - uintptr(unsafe.Pointer(unsafe.StringData(whole)))
 	return at < uintptr(len(whole))
+}
+
+// TestSeedsAreBounded in number and in memory, whatever the subjects are. It is not
+// parallel, because the heap belongs to the whole process.
+func TestSeedsAreBounded(t *testing.T) { //nolint:paralleltest // as said
+	const most = 20_000
+	l := must(New(redistest.SameClient{}, "seeds", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{MaxLocal: most, Instances: 2}))(t)
+	long := make([]byte, 4000)
+	before := redistest.HeapInUse()
+	for i := range 3 * most {
+		subject := fmt.Sprint("subject-with-sixty-four-characters-or-some-less-which-is-kept-", i)
+		if i%2 == 0 {
+			subject = string(long) + subject
+		}
+		l.seeds.note(l, &grant{subject: subject, readings: make([]reading, 1)})
+	}
+	each := (int(redistest.HeapInUse()) - int(before)) / most
+	kept := 0
+	for i := range l.seeds.shards {
+		kept += l.seeds.shards[i].last.Len()
+	}
+	t.Logf("%d seeds, %d bytes each", kept, each)
+	if kept > most || kept < most*8/10 || each > 512 {
+		t.Errorf("got %d seeds kept and %d bytes for each of MaxLocal, want about %d and 512 at most", kept, each, most)
+	}
+	runtime.KeepAlive(l)
+}
+
+// TestSeedsAreKeptForInstancesAlone: by default no seed is stored.
+func TestSeedsAreKeptForInstancesAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+		l := must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: 100, Window: time.Hour}}, nil))(t)
+		kept := func() (n int) {
+			for i := range l.seeds.shards {
+				if last := l.seeds.shards[i].last; last != nil {
+					n += last.Len()
+				}
+			}
+			return n
+		}
+		must(l.TakeN(t.Context(), "s", 30))(t)
+		if kept() != 0 {
+			t.Errorf("by default: got %d seeds, want none", kept())
+		}
+		if err := l.SetInstances(1); err != nil {
+			t.Fatal(err)
+		}
+		must(l.TakeN(t.Context(), "s", 30))(t)
+		if kept() != 1 {
+			t.Errorf("after several decisions: got %d seeds of one subject, want one", kept())
+		}
+		rdb.Cut("refused")
+		if d := must(l.TakeN(t.Context(), "s", 40))(t); !d.Allowed || d.Remaining != 0 || kept() != 0 {
+			t.Errorf("a process alone: got %+v and %d seeds, want all that was left granted, and the seed used", d, kept())
+		}
+		if d := must(l.Take(t.Context(), "s"))(t); d.Allowed {
+			t.Errorf("after all is taken: got %+v, want a denial", d)
+		}
+		for _, mode := range []store.FailMode{store.FailOpen, store.FailClosed} {
+			if l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{Fail: mode, Instances: 10}))(t); l.seeds != nil {
+				t.Errorf("%v: got seeds, want none", mode)
+			}
+		}
+	})
+}
+
+// TestTheFallbackKnowsHowLongItsLogsAre, whatever is taken, given back, forgotten and
+// evicted.
+func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLocal(t, &Options{MaxLocal: 9}, SlidingLog{Limit: 20, Window: time.Minute}, FixedWindow{Limit: 99, Window: time.Second})
+		rng := redistest.Rand(t)
+		var made []Decision
+		for i := range 2000 {
+			made = append(made, must(l.TakeN(t.Context(), fmt.Sprint(rng.IntN(6)), rng.Int64N(20)))(t))
+			_ = made[len(made)-1-rng.IntN(min(len(made), 3))].Refund(t.Context())
+			if i%50 == 0 {
+				must(l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))))(t)
+			}
+			time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Second))))
+			all := 0
+			for _, c := range l.local.cells.Values() {
+				all += len(c.log)
+			}
+			if all != l.local.entries {
+				t.Fatalf("after %d decisions: got %d entries counted, want the %d that are kept",
+					i+1, l.local.entries, all)
+			}
+		}
+	})
+}
+
+// TestRememberedDenialsAreBounded: at most MaxLocal are stored.
+func TestRememberedDenialsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Counted(t)
+		l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}},
+			&Options{Budget: time.Minute, RememberDenials: time.Minute, MaxLocal: 64}))(t)
+		for i := range 600 {
+			for range 2 {
+				must(l.Take(t.Context(), fmt.Sprint(i)))(t)
+			}
+		}
+		n := 0
+		for i := range l.memory.shards {
+			n += len(l.memory.shards[i].denials)
+		}
+		if n > 64 || n < 32 {
+			t.Errorf("stored denials: got %d, want at most 64, and most of them", n)
+		}
+	})
 }

@@ -1,9 +1,10 @@
-package limit
+package limit_test
 
 import (
 	"testing"
 	"time"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -12,28 +13,28 @@ import (
 func TestABrokenRecordIsNoOutage(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	beside := FixedWindow{Name: "beside", Limit: 1_000_000, Window: time.Minute}
-	for name, p := range map[string]Policy{
-		"window":   FixedWindow{Limit: 10, Window: time.Hour},
-		"owing":    FixedWindow{Limit: 10, Window: time.Hour, MaxDebt: 10},
-		"sliding":  SlidingWindow{Limit: 10, Window: time.Hour},
-		"log":      SlidingLog{Limit: 10, Window: time.Hour},
-		"bucket":   TokenBucket{Rate: 1, Per: time.Hour, Burst: 10},
-		"fast":     TokenBucket{Rate: 1000, Per: time.Second, Burst: 100_000},
-		"calendar": CalendarWindow{Limit: 10, Every: Month},
-		"leased":   WithLease(FixedWindow{Limit: 10, Window: time.Hour}, time.Minute),
-		"ban":      WithBan(FixedWindow{Limit: 10, Window: time.Hour}, Ban{After: 1, Within: time.Hour, For: time.Hour}),
+	beside := limit.FixedWindow{Name: "beside", Limit: 1_000_000, Window: time.Minute}
+	for name, p := range map[string]limit.Policy{
+		"window":   limit.FixedWindow{Limit: 10, Window: time.Hour},
+		"owing":    limit.FixedWindow{Limit: 10, Window: time.Hour, MaxDebt: 10},
+		"sliding":  limit.SlidingWindow{Limit: 10, Window: time.Hour},
+		"log":      limit.SlidingLog{Limit: 10, Window: time.Hour},
+		"bucket":   limit.TokenBucket{Rate: 1, Per: time.Hour, Burst: 10},
+		"fast":     limit.TokenBucket{Rate: 1000, Per: time.Second, Burst: 100_000},
+		"calendar": limit.CalendarWindow{Limit: 10, Every: limit.Month},
+		"leased":   limit.WithLease(limit.FixedWindow{Limit: 10, Window: time.Hour}, time.Minute),
+		"ban":      limit.WithBan(limit.FixedWindow{Limit: 10, Window: time.Hour}, limit.Ban{After: 1, Within: time.Hour, For: time.Hour}),
 
-		"kept bucket":  KeepOnChange(TokenBucket{Name: "kept", Rate: 1, Per: time.Hour, Burst: 10}),
-		"kept window":  KeepOnChange(FixedWindow{Name: "kept", Limit: 10, Window: time.Hour}),
-		"kept sliding": KeepOnChange(SlidingWindow{Name: "kept", Limit: 10, Window: time.Hour}),
+		"kept bucket":  limit.KeepOnChange(limit.TokenBucket{Name: "kept", Rate: 1, Per: time.Hour, Burst: 10}),
+		"kept window":  limit.KeepOnChange(limit.FixedWindow{Name: "kept", Limit: 10, Window: time.Hour}),
+		"kept sliding": limit.KeepOnChange(limit.SlidingWindow{Name: "kept", Limit: 10, Window: time.Hour}),
 	} {
-		for with, policies := range map[string][]Policy{"alone": {p}, "in a set": {p, beside}} {
+		for with, policies := range map[string][]limit.Policy{"alone": {p}, "in a set": {p, beside}} {
 			t.Run(name+"/"+with, func(t *testing.T) {
 				t.Parallel()
 				prefix := redistest.Prefix(t)
-				l := must(New(storetest.At(t, srv.Client(t), prefix), "n", policies, closed(time.Minute)))(t)
-				banned, cost := hasBan(l.rules[0]), int64(4)
+				l := must(limit.New(storetest.At(t, srv.Client(t), prefix), "n", policies, closed(time.Minute)))(t)
+				banned, cost := name == "ban", int64(4)
 				if name == "fast" {
 					cost = 40_000 // which does not drain meanwhile
 				}

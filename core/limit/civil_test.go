@@ -7,11 +7,6 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-func zone(t testing.TB, name string) *time.Location {
-	t.Helper()
-	return must(time.LoadLocation(name))(t)
-}
-
 // The windows of a calendar begin where its clocks say, also where they are set.
 func TestPeriodsBeginWhereTheClocksSay(t *testing.T) {
 	t.Parallel()
@@ -42,7 +37,7 @@ func TestPeriodsBeginWhereTheClocksSay(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			at := must(time.Parse(time.RFC3339, c.at))(t)
-			for i, start := range (civil{c.every, zone(t, c.zone)}).around(at) {
+			for i, start := range (civil{c.every, mustZone(c.zone)}).around(at) {
 				if got := start.UTC().Format(time.RFC3339); got != c.starts[i] {
 					t.Errorf("start %d: got %s, want %s", i, got, c.starts[i])
 				}
@@ -59,7 +54,7 @@ func TestPeriodsFollowEachOther(t *testing.T) {
 	rng := redistest.Rand(t)
 	for range redistest.Ops(20_000) {
 		every := Period(1 + rng.IntN(4))
-		c := civil{every, zone(t, zones[rng.IntN(len(zones))])}
+		c := civil{every, mustZone(zones[rng.IntN(len(zones))])}
 		at := time.Unix(rng.Int64N(2_500_000_000-500_000_000)+500_000_000, rng.Int64N(1e9))
 		starts := c.around(at)
 		if starts[1].After(at) || !starts[2].After(at) {

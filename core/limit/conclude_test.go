@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -26,7 +28,7 @@ type deaf struct {
 }
 
 func (d *deaf) Process(ctx context.Context, cmd redis.Cmder) error {
-	if !strings.Contains(cmd.String(), settleScript.SHA()) {
+	if !strings.Contains(cmd.String(), shaOf("limit_settle.lua")) {
 		return d.Client.Process(ctx, cmd)
 	}
 	if d.refuses.Load() {
@@ -42,16 +44,17 @@ func (d *deaf) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 // deafIn returns a limiter of 1,000 an hour in a bubble, with estimates on a lease.
-func deafIn(t *testing.T) (*deaf, *Limiter) {
+func deafIn(t *testing.T) (*deaf, *limit.Limiter, *store.Store) {
 	t.Helper()
-	d := &deaf{Client: redistest.BubbleClient(t, bubble(t))}
-	policy := WithLease(FixedWindow{Limit: 1000, Window: time.Hour}, 10*time.Second)
-	l := must(New(storetest.Direct(t, d, "neap:deaf"), "deaf", []Policy{policy}, closed(time.Second)))(t)
+	d := &deaf{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+	policy := limit.WithLease(limit.FixedWindow{Limit: 1000, Window: time.Hour}, 10*time.Second)
+	st := storetest.Direct(t, d, "neap:deaf")
+	l := must(limit.New(st, "deaf", []limit.Policy{policy}, closed(time.Second)))(t)
 	first := tried(t, l, 1)
 	if err := first.Refund(t.Context()); err != nil { // tells the limiter the time of Redis
 		t.Fatal(err)
 	}
-	return d, l
+	return d, l, st
 }
 
 // TestWhatIsBeingConcludedKeepsItsLease: nothing refers to the decision any more, and its
@@ -60,7 +63,7 @@ func deafIn(t *testing.T) (*deaf, *Limiter) {
 func TestWhatIsBeingConcludedKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rdb, l := deafIn(t)
+		rdb, l, st := deafIn(t)
 		rdb.refuses.Store(true)
 		if _, err := new(tried(t, l, 600)).Settle(t.Context(), 700); !errors.Is(err, script.ErrNotExecuted) {
 			t.Errorf("Settle without Redis: got %v, want ErrNotExecuted", err)
@@ -72,11 +75,11 @@ func TestWhatIsBeingConcludedKeepsItsLease(t *testing.T) {
 				t.Fatal("beside 600 that are being settled: got 401 granted, want a denial")
 			}
 		}
-		if got, g := l.Stats(), l.remote.Store.Gauges()[0]; got.Concluding != 1 || g.Background != 1 {
+		if got, g := l.Stats(), st.Gauges()[0]; got.Concluding != 1 || g.Background != 1 {
 			t.Errorf("got stats %+v and the gauge %+v, want one conclusion in the background", got, g)
 		}
 		rdb.refuses.Store(false)
-		if err := l.remote.Store.Drain(t.Context()); err != nil {
+		if err := st.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if got := l.Stats(); got.Concluding != 0 || got.Concluded != 1 || got.Settled != 1 || got.Dropped != 0 {
@@ -94,7 +97,7 @@ func TestASecondCallWhileTheFirstIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"refuses", "loses"} {
 		synctest.Test(t, func(t *testing.T) {
-			rdb, l := deafIn(t)
+			rdb, l, st := deafIn(t)
 			away := &rdb.refuses
 			if fault == "loses" {
 				away = &rdb.loses
@@ -108,20 +111,20 @@ func TestASecondCallWhileTheFirstIsRepeated(t *testing.T) {
 					t.Errorf("%s: got %v, want an error of Redis", fault, err)
 				}
 			}
-			if err := settled.Refund(t.Context()); !errors.Is(err, ErrRefund) || !strings.Contains(err.Error(), "is being settled") {
+			if err := settled.Refund(t.Context()); !errors.Is(err, limit.ErrRefund) || !strings.Contains(err.Error(), "is being settled") {
 				t.Errorf("%s: a refund of what is being settled: got %v, want ErrRefund", fault, err)
 			}
-			if _, err := refunded.Settle(t.Context(), 1); !errors.Is(err, ErrSettle) || !strings.Contains(err.Error(), "is being given back") {
+			if _, err := refunded.Settle(t.Context(), 1); !errors.Is(err, limit.ErrSettle) || !strings.Contains(err.Error(), "is being given back") {
 				t.Errorf("%s: a Settle of what is being given back: got %v, want ErrSettle", fault, err)
 			}
 			away.Store(false)
-			if err := second(settled.Settle(t.Context(), 90)); err != nil && !errors.Is(err, ErrSettle) { // which it is if the background came first
+			if err := second(settled.Settle(t.Context(), 90)); err != nil && !errors.Is(err, limit.ErrSettle) { // which it is if the background came first
 				t.Errorf("%s: Settle again, with Redis: got %v, want no error, or ErrSettle", fault, err)
 			}
-			if err := refunded.Refund(t.Context()); err != nil && !errors.Is(err, ErrRefund) {
+			if err := refunded.Refund(t.Context()); err != nil && !errors.Is(err, limit.ErrRefund) {
 				t.Errorf("%s: a refund again, with Redis: got %v, want no error, or ErrRefund", fault, err)
 			}
-			if err := l.remote.Store.Drain(t.Context()); err != nil {
+			if err := st.Drain(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if left := tried(t, l, 0).Remaining; left != 960 {
@@ -138,13 +141,13 @@ func TestASecondCallWhileTheFirstIsRepeated(t *testing.T) {
 func TestOneOfManyCallersSettles(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "many", []Policy{FixedWindow{Limit: 1000, Window: time.Hour}}, closed(10*time.Second)))(t)
+	l := must(limit.New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "many", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, closed(10*time.Second)))(t)
 	var settled atomic.Int64
 	d := tried(t, l, 10)
 	together(64, func(n int) {
 		if _, err := d.Settle(t.Context(), int64(100+n)); err == nil {
 			settled.Store(int64(100 + n))
-		} else if !errors.Is(err, ErrSettle) {
+		} else if !errors.Is(err, limit.ErrSettle) {
 			t.Error(err)
 		}
 	})
@@ -153,39 +156,12 @@ func TestOneOfManyCallersSettles(t *testing.T) {
 	}
 }
 
-// TestWithoutRoomAConclusionIsDropped at once, and the error says what it would have done.
-func TestWithoutRoomAConclusionIsDropped(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rdb, l := deafIn(t)
-		l.late.Room = 1
-		first, last := tried(t, l, 100), tried(t, l, 200)
-		rdb.refuses.Store(true)
-		_ = first.Refund(t.Context())
-		_, err := last.Settle(t.Context(), 50)
-		dropped, is := errors.AsType[*DroppedError](err)
-		if !is || !errors.Is(err, script.ErrNotExecuted) || *dropped != (DroppedError{"s", 200, 50, dropped.Err}) {
-			t.Errorf("the second conclusion with room for one: got %v, want a DroppedError of 200 to 50", err)
-		}
-		if _, err := last.Settle(t.Context(), 50); !errors.Is(err, ErrSettle) {
-			t.Errorf("again: got %v, want ErrSettle", err)
-		}
-		if got := l.Stats(); got.Dropped != 1 || got.Concluding != 1 {
-			t.Errorf("got stats %+v, want one dropped and one in the background", got)
-		}
-		rdb.refuses.Store(false)
-		if err := l.remote.Store.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // TestACallerThatIsGoneConcludes: a context that has ended, and one that ends meanwhile,
 // change nothing.
 func TestACallerThatIsGoneConcludes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, l := deafIn(t)
+		_, l, _ := deafIn(t)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		settled, refunded := tried(t, l, 100), tried(t, l, 200)

@@ -1,10 +1,13 @@
 package limit
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // TestWhatPassesAnOpenBreaker: only the scripts that keep, conclude or take back what was
@@ -22,5 +25,27 @@ func TestWhatPassesAnOpenBreaker(t *testing.T) {
 		if (*wire.Script)(s).IsEssential() != want {
 			t.Errorf("does %s pass an open breaker: got %v, want %v", s.Name(), !want, want)
 		}
+	}
+}
+
+// TestALogThatExpiresAtOnce: if a server stands still between two commands of the script,
+// a log of a few milliseconds may expire between them.
+func TestALogThatExpiresAtOnce(t *testing.T) {
+	t.Parallel()
+	const sets = "redis.pcall('PEXPIRE', key, longest)"
+	source := logScript.Source()
+	if !strings.Contains(source, sets) {
+		t.Fatalf("the script: got no %q in it, want it, because this test replaces it", sets)
+	}
+	expires := script.New("limit_log.lua", strings.Replace(source, sets, "redis.pcall('PEXPIRE', key, -1)", 1))
+	runner := must(script.NewRunner(redistest.Standalone(t).Client(t), &script.Options{Budget: time.Minute}))(t)
+	p := must(SlidingLog{Limit: 5, Window: time.Millisecond}.compile())(t)
+	reply, err := runner.Run(t.Context(), expires, []string{redistest.Prefix(t) + "{s}"}, p.args(1)...)
+	if err != nil {
+		t.Fatalf("a take with a log that expires at once: got the error %v, want a decision", err)
+	}
+	text, _ := reply.(string)
+	if r, ok := p.unpackText(text); !ok || r.denied {
+		t.Errorf("a take with a log that expires at once: got %v (%t), want a permit", r, ok)
 	}
 }

@@ -1,12 +1,10 @@
 package limit
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/internal/redistest"
-	"github.com/neap-go/neap/internal/storetest"
 )
 
 // withLeases are the policies that can have a lease, each also beside one that cannot.
@@ -29,9 +26,7 @@ var withLeases = []Policy{
 // leasedIn returns a limiter of 10 an hour in a bubble, with leases of 10 s.
 func leasedIn(t *testing.T) (*miniredis.Miniredis, *Limiter) {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	t.Cleanup(m.Close)
+	m := redistest.Bubble(t)
 	policy := WithLease(FixedWindow{Limit: 10, Window: time.Hour}, 10*time.Second)
 	return m, must(New(redistest.BubbleClient(t, m), "leased", []Policy{policy}, closed(time.Second)))(t)
 }
@@ -145,9 +140,7 @@ func TestAnEstimateThatWasTakenBackIsChargedAsPlainUse(t *testing.T) {
 func TestTheShortestLeaseSaysWhenToRenew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		t.Cleanup(m.Close)
+		m := redistest.Bubble(t)
 		short := WithLease(FixedWindow{Name: "short", Limit: 10, Window: time.Hour}, 10*time.Second)
 		long := WithLease(FixedWindow{Name: "long", Limit: 100, Window: time.Hour}, time.Hour)
 		l := must(New(redistest.BubbleClient(t, m), "leased", []Policy{short, long}, closed(time.Second)))(t)
@@ -219,76 +212,6 @@ func TestResetForgetsEstimates(t *testing.T) {
 	})
 }
 
-// TestEstimatesOfManyCallersComeBack has 64 callers settle estimates or abandon them, and
-// lose every third reply of a settlement. After the leases have ended, exactly what was
-// used is charged.
-func TestEstimatesOfManyCallersComeBack(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		const limit, callers, each = 1_000_000, 64, 4
-		client := &forgetful{UniversalClient: rdb}
-		policies := []Policy{
-			WithLease(FixedWindow{Name: "w", Limit: limit, Window: time.Hour, MaxDebt: limit}, 200*time.Millisecond),
-			WithLease(CalendarWindow{Name: "c", Limit: limit, Every: Month, MaxDebt: limit}, 100*time.Millisecond),
-		}
-		l := must(New(storetest.At(t, client, prefix), "many", policies, closed(time.Minute)))(t)
-		rng := redistest.Rand(t)
-		costs := make([][each][2]int64, callers)
-		used := int64(0)
-		for i := range costs {
-			for j := range costs[i] {
-				costs[i][j] = [2]int64{1 + rng.Int64N(100), rng.Int64N(200) - 50}
-				used += max(costs[i][j][1], 0)
-			}
-		}
-		var wg sync.WaitGroup
-		for _, own := range costs {
-			wg.Go(func() {
-				for _, c := range own {
-					d, err := l.TakeN(context.Background(), "s", c[0])
-					if err != nil || !d.Allowed {
-						t.Errorf("a take by many callers: got %v, %v, want a grant", d.Allowed, err)
-						return
-					}
-					if c[1] < 0 {
-						continue // a crash
-					}
-					if _, err := d.Settle(context.Background(), c[1]); err != nil {
-						t.Errorf("Settle of an estimate: got %v, want no error", err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		var d Decision
-		polls := 0
-		defer func() {
-			if t.Failed() {
-				t.Logf("%d used; after %d polls got %v", used, polls, slices.Collect(d.States()))
-			}
-		}()
-		redistest.Await(t, 60*time.Second, "the estimates to come back", func() bool {
-			runtime.GC() // ends the renewals
-			d = tried(t, l, limit)
-			polls++
-			return !d.Allowed && stateAt(&d, 0).Remaining == limit-used && stateAt(&d, 1).Remaining == limit-used
-		})
-		if client.lost.Load() == 0 {
-			t.Error("got no lost reply, want some")
-		}
-	})
-}
-
-// tried asks once and ignores the answer.
-func tried(t *testing.T, l *Limiter, cost int64) Decision {
-	t.Helper()
-	d, err := l.TakeN(t.Context(), "s", cost)
-	if err != nil {
-		t.Fatalf("a take of %d permits: got %v, want a decision", cost, err)
-	}
-	return d
-}
-
 // TestWhatHasNoLease: the error names the policy and the remedy.
 func TestWhatHasNoLease(t *testing.T) {
 	t.Parallel()
@@ -338,7 +261,7 @@ func TestLeasesKeepTheirPlace(t *testing.T) {
 // TestRenewalsKeepNoDecision: they end once nothing refers to it.
 func TestRenewalsKeepNoDecision(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
+	_, rdb := redistest.Miniredis(t)
 	l := must(New(rdb, "collected", []Policy{WithLease(FixedWindow{Limit: 1, Window: time.Hour}, 30*time.Millisecond)}, closed(time.Minute)))(t)
 	abandon(t, tried(t, l, 1).grant.kept)
 	redistest.Await(t, time.Minute, "its lease to end", func() bool { return tried(t, l, 1).Allowed })
@@ -348,7 +271,7 @@ func TestRenewalsKeepNoDecision(t *testing.T) {
 // their leases are due, nor of those that nothing refers to, once there are others.
 func TestNoRenewalsAreKeptOfWhatIsOver(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
+	_, rdb := redistest.Miniredis(t)
 	l := must(New(rdb, "kept", []Policy{WithLease(FixedWindow{Limit: 2000, Window: 24 * time.Hour}, time.Hour)}, closed(time.Minute)))(t)
 	for name, end := range map[string]func(d Decision) error{
 		"settled":   func(d Decision) error { _, err := d.Settle(t.Context(), 0); return err },
@@ -372,4 +295,10 @@ func TestNoRenewalsAreKeptOfWhatIsOver(t *testing.T) {
 			runtime.GC()
 		}
 	}
+}
+
+// tried asks once and ignores the answer.
+func tried(t *testing.T, l *Limiter, cost int64) Decision {
+	t.Helper()
+	return must(l.TakeN(t.Context(), "s", cost))(t)
 }

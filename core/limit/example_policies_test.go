@@ -12,7 +12,7 @@ import (
 
 // take asks for n permits under these policies. It takes limit.NewLocal, which needs no
 // Redis; limit.New takes the same policies.
-func take(n int, policies ...limit.Policy) {
+func takeOneByOne(n int, policies ...limit.Policy) {
 	limiter, err := limit.NewLocal("api", policies, nil)
 	if err != nil {
 		log.Fatal(err)
@@ -28,7 +28,7 @@ func take(n int, policies ...limit.Policy) {
 
 // 10 an hour, and 2 of them at once: a permit comes back every six minutes.
 func ExampleTokenBucket() {
-	take(3, limit.TokenBucket{Rate: 10, Per: time.Hour, Burst: 2})
+	takeOneByOne(3, limit.TokenBucket{Rate: 10, Per: time.Hour, Burst: 2})
 	// Output:
 	// true bucket-10-1h-2 1 0s
 	// true bucket-10-1h-2 0 0s
@@ -37,7 +37,7 @@ func ExampleTokenBucket() {
 
 // 2 in each hour. The hour begins with the first request.
 func ExampleFixedWindow() {
-	take(3, limit.FixedWindow{Name: "hourly", Limit: 2, Window: time.Hour})
+	takeOneByOne(3, limit.FixedWindow{Name: "hourly", Limit: 2, Window: time.Hour})
 	// Output:
 	// true hourly 1 0s
 	// true hourly 0 0s
@@ -64,7 +64,7 @@ func ExampleSlidingWindow() {
 
 // Never more than 2 logins within any ten minutes.
 func ExampleSlidingLog() {
-	take(3, limit.SlidingLog{Name: "logins", Limit: 2, Window: 10 * time.Minute})
+	takeOneByOne(3, limit.SlidingLog{Name: "logins", Limit: 2, Window: 10 * time.Minute})
 	// Output:
 	// true logins 1 0s
 	// true logins 0 0s

@@ -1,15 +1,15 @@
-package limit
+package limit_test
 
 import (
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -17,22 +17,22 @@ import (
 // the heap while Redis is away. It is not parallel: the heap is the process's.
 func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as said
 	for name, c := range map[string]struct { //nolint:paralleltest // as said
-		policy   Policy
+		policy   limit.Policy
 		subjects int
 		takes    int
 		cost     int64
 		pad      string
 		maxLocal int
 	}{
-		"short subjects": {FixedWindow{Limit: 5, Window: time.Hour}, max(redistest.Ops(1_000_000), 30_000), 1, 1, "", max(redistest.Ops(100_000), 10_000)},
-		"long subjects":  {FixedWindow{Limit: 5, Window: time.Hour}, 10_000, 1, 1, strings.Repeat("x", 4000), 4000},
-		"long logs":      {SlidingLog{Limit: 1000, Window: time.Hour}, 100, 10, 100, "", 1000},
+		"short subjects": {limit.FixedWindow{Limit: 5, Window: time.Hour}, max(redistest.Ops(1_000_000), 30_000), 1, 1, "", max(redistest.Ops(100_000), 10_000)},
+		"long subjects":  {limit.FixedWindow{Limit: 5, Window: time.Hour}, 10_000, 1, 1, strings.Repeat("x", 4000), 4000},
+		"long logs":      {limit.SlidingLog{Limit: 1000, Window: time.Hour}, 100, 10, 100, "", 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rdb := redis.NewClient(&redis.Options{Addr: refused(t), ContextTimeoutEnabled: true})
 			defer rdb.Close()
-			l := must(New(rdb, "flood", []Policy{c.policy}, &Options{MaxLocal: c.maxLocal}))(t)
-			before := heapInUse()
+			l := must(limit.New(rdb, "flood", []limit.Policy{c.policy}, &limit.Options{MaxLocal: c.maxLocal}))(t)
+			before := redistest.HeapInUse()
 			for i := range c.subjects {
 				subject := fmt.Sprint(c.pad, "subject-", i)
 				for range c.takes {
@@ -41,7 +41,7 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 					}
 				}
 			}
-			after, most, states := heapInUse(), l.opts.MaxLocal, l.Stats().LocalStates
+			after, most, states := redistest.HeapInUse(), c.maxLocal, l.Stats().LocalStates
 			each := (int(after) - int(before)) / most
 			t.Logf("%d states, %d bytes for each of MaxLocal", states, each)
 			if each > 512 || each < 16 {
@@ -53,39 +53,4 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 			runtime.KeepAlive(l)
 		})
 	}
-}
-
-// TestTheFallbackKnowsHowLongItsLogsAre, whatever is taken, given back, forgotten and
-// evicted.
-func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newTestLocal(t, &Options{MaxLocal: 9}, SlidingLog{Limit: 20, Window: time.Minute}, FixedWindow{Limit: 99, Window: time.Second})
-		rng := redistest.Rand(t)
-		var made []Decision
-		for i := range 2000 {
-			made = append(made, must(l.TakeN(t.Context(), fmt.Sprint(rng.IntN(6)), rng.Int64N(20)))(t))
-			_ = made[len(made)-1-rng.IntN(min(len(made), 3))].Refund(t.Context())
-			if i%50 == 0 {
-				must(l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))))(t)
-			}
-			time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Second))))
-			all := 0
-			for _, c := range l.local.cells.Values() {
-				all += len(c.log)
-			}
-			if all != l.local.entries {
-				t.Fatalf("after %d decisions: got %d entries counted, want the %d that are kept",
-					i+1, l.local.entries, all)
-			}
-		}
-	})
-}
-
-func heapInUse() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

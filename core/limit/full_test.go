@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -23,26 +24,26 @@ func TestFullMemory(t *testing.T) {
 	admin, rdb := srv.Admin(t), srv.Client(t)
 	prefix := srv.Prefix(t)
 	type pair struct {
-		closed, local *Limiter
+		closed, local *limit.Limiter
 		denies        bool // a fast bucket drains between two calls
 	}
 	var pairs []pair
-	sets := [][]Policy{oneOfEach, {SlidingLog{Limit: 9000, Window: time.Hour}}}
+	sets := [][]limit.Policy{oneOfEach, {limit.SlidingLog{Limit: 9000, Window: time.Hour}}}
 	for i, policies := range append(sets, each(oneOfEach)...) {
 		var p pair
-		for fail, into := range map[store.FailMode]**Limiter{store.FailClosed: &p.closed, store.FailLocal: &p.local} {
-			opts := &Options{Budget: 10 * time.Second, Fail: fail}
-			*into = must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("full%d", i), policies, opts))(t)
+		for fail, into := range map[store.FailMode]**limit.Limiter{store.FailClosed: &p.closed, store.FailLocal: &p.local} {
+			opts := &limit.Options{Budget: 10 * time.Second, Fail: fail}
+			*into = must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("full%d", i), policies, opts))(t)
 		}
-		use(t, admin, p.closed, "used", 1)
-		fill(t, admin, p.closed, "exhausted", 1)
+		take(t, p.closed, "used", 1)
+		take(t, p.closed, "exhausted", must(p.closed.Peek(t.Context(), "exhausted"))(t).Remaining)
 		p.denies = policies[0] != oneOfEach[1]
 		pairs = append(pairs, p)
 	}
 	must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t)
 	for i, p := range pairs {
 		for _, subject := range []string{"used", "fresh"} {
-			before := contents(t, admin, p.closed, subject)
+			before := contents(t, admin, fmt.Sprintf("%s:limit:full%d:{%s}", prefix, i, subject))
 			if d, err := p.closed.TakeN(t.Context(), subject, 2); !errors.Is(err, script.ErrNotExecuted) || d.Allowed {
 				t.Errorf("set %d, %s under FailClosed: got %+v, %v, want ErrNotExecuted and nothing allowed",
 					i, subject, d, err)
@@ -52,7 +53,7 @@ func TestFullMemory(t *testing.T) {
 				t.Errorf("set %d, %s under FailLocal: got %+v, %v, want it allowed, degraded by ErrNotExecuted",
 					i, subject, d, err)
 			}
-			if after := contents(t, admin, p.closed, subject); after != before {
+			if after := contents(t, admin, fmt.Sprintf("%s:limit:full%d:{%s}", prefix, i, subject)); after != before {
 				t.Errorf("set %d, %s: got the keys half applied:\n%s\nwant them as before:\n%s",
 					i, subject, after, before)
 			}
@@ -73,10 +74,10 @@ func TestFullMemory(t *testing.T) {
 
 // contents returns the values of a subject's keys, and whether each key has a time to
 // live.
-func contents(t *testing.T, admin *redis.Client, l *Limiter, subject string) string {
+func contents(t *testing.T, admin *redis.Client, keys string) string {
 	t.Helper()
 	var text string
-	for _, s := range redistest.Save(t, admin, l.remote.keys(l, subject)) {
+	for _, s := range redistest.Save(t, admin, redistest.KeysOf(t, admin, keys)) {
 		text += fmt.Sprintf("%s %x %v\n", s.Key, s.Value, s.TTL > 0)
 	}
 	return text

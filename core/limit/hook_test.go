@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -73,7 +74,7 @@ func TestAHookMayKeepCommands(t *testing.T) {
 	var asking sync.WaitGroup
 	left := make(chan struct{}, 1)
 	rdb.AddHook(logger{t, &open, left})
-	l := must(New(storetest.At(t, rdb, redistest.Prefix(t)), "n", []Policy{FixedWindow{Limit: 1 << 30, Window: time.Hour}}, closed(time.Second)))(t)
+	l := must(limit.New(storetest.At(t, rdb, redistest.Prefix(t)), "n", []limit.Policy{limit.FixedWindow{Limit: 1 << 30, Window: time.Hour}}, closed(time.Second)))(t)
 	for i := range 64 {
 		asking.Go(func() {
 			for n := range 50 {

@@ -1,10 +1,13 @@
-package limit
+package limit_test
 
 import (
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // TestABanOutlivesRedis: a process that is one of several continues the ban that Redis
@@ -13,8 +16,8 @@ func TestABanOutlivesRedis(t *testing.T) {
 	t.Parallel()
 	for _, p := range slices.Concat(oneOfEach[:1], oneOfEach[2:]) { // but for what drains at once
 		synctest.Test(t, func(t *testing.T) {
-			ban := Ban{After: 2, Within: time.Hour, For: 30 * time.Minute}
-			all := instances(t, bubble(t), 2, Options{Instances: 2}, WithBan(p, ban), FixedWindow{Name: "beside", Limit: 1 << 40, Window: time.Hour})
+			ban := limit.Ban{After: 2, Within: time.Hour, For: 30 * time.Minute}
+			all := instances(t, redistest.Bubble(t), 2, limit.Options{Instances: 2}, limit.WithBan(p, ban), limit.FixedWindow{Name: "beside", Limit: 1 << 40, Window: time.Hour})
 			takeAll(t, all[0], false)
 			if d := must(all[0].Take(t.Context(), "s"))(t); !d.Banned() {
 				t.Errorf("%+v: the second denial: got no ban, want one", p)

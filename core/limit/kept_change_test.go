@@ -1,7 +1,9 @@
-package limit
+package limit_test
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,20 +11,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-const day = 24 * time.Hour
-
 // numbered returns policies of n a day.
-var numbered = map[string]func(n int64) Policy{
-	"window":   func(n int64) Policy { return FixedWindow{Name: "daily", Limit: n, Window: day} },
-	"calendar": func(n int64) Policy { return &CalendarWindow{Name: "daily", Limit: n, Every: Day} },
-	"log":      func(n int64) Policy { return SlidingLog{Name: "daily", Limit: n, Window: day} },
-	"sliding":  func(n int64) Policy { return SlidingWindow{Name: "daily", Limit: n, Window: day} },
-	"bucket":   func(n int64) Policy { return TokenBucket{Name: "daily", Rate: n, Per: day} },
+var numbered = map[string]func(n int64) limit.Policy{
+	"window":   func(n int64) limit.Policy { return limit.FixedWindow{Name: "daily", Limit: n, Window: day} },
+	"calendar": func(n int64) limit.Policy { return &limit.CalendarWindow{Name: "daily", Limit: n, Every: limit.Day} },
+	"log":      func(n int64) limit.Policy { return limit.SlidingLog{Name: "daily", Limit: n, Window: day} },
+	"sliding":  func(n int64) limit.Policy { return limit.SlidingWindow{Name: "daily", Limit: n, Window: day} },
+	"bucket":   func(n int64) limit.Policy { return limit.TokenBucket{Name: "daily", Rate: n, Per: day} },
 }
 
 // What was used under the old numbers counts under the new ones, and a denial says when to ask again.
@@ -43,11 +44,11 @@ func TestChangedNumbersKeepWhatWasUsed(t *testing.T) {
 			t.Run(name+" "+where, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { // 2000-01-01 00:00:00 UTC
-					first := newTestLocal(t, nil, KeepOnChange(numbered[name](1)))
-					with := func(n int64) *Limiter { return must(first.With(KeepOnChange(numbered[name](n))))(t) }
+					first := newTestLocal(t, nil, limit.KeepOnChange(numbered[name](1)))
+					with := func(n int64) *limit.Limiter { return must(first.With(limit.KeepOnChange(numbered[name](n))))(t) }
 					if where == "on Redis" {
-						m := bubble(t)
-						with = func(n int64) *Limiter { return inBubble(t, m, "n", KeepOnChange(numbered[name](n))) }
+						m := redistest.Bubble(t)
+						with = func(n int64) *limit.Limiter { return inBubble(t, m, "n", limit.KeepOnChange(numbered[name](n))) }
 					}
 					ten, twenty := with(10), with(20)
 					take(t, ten, "rises", 10)
@@ -80,66 +81,61 @@ func TestChangedNumbersKeepWhatWasUsed(t *testing.T) {
 	}
 }
 
-// Processes with different numbers together admit no more than the largest numbers allow:
-// in any window and, for a bucket, in any time.
+// Processes with different numbers together admit no more than the largest numbers allow: in any
+// window and, for a bucket, in any time.
 func TestDifferentNumbersAdmitNoMore(t *testing.T) {
 	t.Parallel()
-	type admitted struct{ at, cost int64 }
-	minute := time.Minute.Microseconds()
-	since := func(all []admitted, from int64) (n int64) {
-		for _, a := range all {
-			if a.at > from {
-				n += a.cost
-			}
-		}
-		return n
+	type admitted struct {
+		at     time.Time
+		window time.Time // its end
+		cost   int64
 	}
-	for name, numbers := range changing {
+	for name, of := range numbered {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rng := redistest.Rand(t)
 			full := 0
 			for range max(redistest.Ops(100_000)/200, 1) {
-				rules := make([]rule, 3)
-				limit, rate := int64(0), 0.0
-				for i := range rules {
-					rules[i] = must(KeepOnChange(numbers(rng)).compile())(t)
-					limit = max(limit, rules[i].id().limit)
-					if b, is := rules[i].(*keptBucket); is {
-						rate = max(rate, float64(b.drain)/float64(b.per)/micro)
-					}
-				}
-				now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixMicro()
-				cells, into := []*cell{{}}, make([]reading, 1)
-				var all []admitted
-				for range 200 {
-					r := rules[rng.IntN(len(rules))]
-					cost := randomCost(rng, r.id().limit)
-					takeModel([]rule{r}, cells, now, cost, into)
-					s := r.state(into[0], cost)
-					if s.Allowed {
-						all = append(all, admitted{now, cost})
-					} else {
-						full++
-					}
-					for i, from := range all {
-						bound := limit
-						switch passed := now - from.at; {
-						case name == "bucket":
-							bound += int64(rate*float64(passed) + 1e-6)
-						case name == "log" && passed >= minute:
-							continue
-						case name == "window" && now-passed < cells[0].from*1000, name == "calendar" && from.at/(60*minute) != now/(60*minute):
-							continue
-						case name == "sliding" && (passed >= minute || from.at < cells[0].from*1000):
-							continue
-						}
-						if got := since(all[i:], from.at-1); got > bound {
-							t.Fatalf("%+v: got %d admitted in %d µs, want at most %d", rules, got, now-from.at, bound)
+				synctest.Test(t, func(t *testing.T) {
+					most := int64(0)
+					var all []*limit.Limiter
+					for range 3 {
+						n := 1 + rng.Int64N(20)
+						most = max(most, n)
+						if len(all) == 0 {
+							all = append(all, newTestLocal(t, nil, limit.KeepOnChange(of(n))))
+						} else {
+							all = append(all, must(all[0].With(limit.KeepOnChange(of(n))))(t))
 						}
 					}
-					now += randomPause(rng, &s, max(grain(r), time.Microsecond)).Microseconds()
-				}
+					var granted []admitted
+					for range 200 {
+						l := all[rng.IntN(len(all))]
+						cost := randomCost(rng, mostOf(t, l))
+						d := must(l.TakeN(t.Context(), "s", cost))(t)
+						now := time.Now()
+						if d.Allowed {
+							granted = append(granted, admitted{now, now.Add(d.ResetAfter), cost})
+						} else {
+							full++
+						}
+						sum := int64(0)
+						for _, g := range slices.Backward(granted) {
+							passed := now.Sub(g.at)
+							bound := most
+							switch {
+							case name == "bucket":
+								bound += int64(float64(most)*float64(passed)/float64(day) + 1e-6)
+							case name == "log" && passed >= day, name != "log" && !g.window.Equal(granted[len(granted)-1].window):
+								continue
+							}
+							if sum += g.cost; sum > bound {
+								t.Fatalf("%s: got %d admitted in %v, want at most %d", name, sum, passed, bound)
+							}
+						}
+						time.Sleep(randomPause(rng, first(d), time.Millisecond))
+					}
+				})
 			}
 			if full == 0 {
 				t.Error("in all rounds: got no denial, want some")
@@ -152,48 +148,45 @@ func TestKeepOnChangeIsChecked(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { rdb.Close() })
-	window := FixedWindow{Name: "n", Limit: 10, Window: time.Second}
+	window := limit.FixedWindow{Name: "n", Limit: 10, Window: time.Second}
 	for name, c := range map[string]struct {
-		policy  Policy
-		prepaid Prepaid
+		policy  limit.Policy
+		prepaid limit.Prepaid
 		says    []string
 	}{
-		"no name":        {KeepOnChange(FixedWindow{Window: time.Second}), Prepaid{}, []string{"Name is empty", "Limit is 0"}},
-		"no policy":      {KeepOnChange((*FixedWindow)(nil)), Prepaid{}, []string{"policies[0] is nil"}},
-		"another policy": {KeepOnChange(quickCalendar{}), Prepaid{}, []string{"quickCalendar", "policies of this package"}},
-		"prepaid":        {KeepOnChange(window), Prepaid{Most: 10}, []string{"policies[0]", "KeepOnChange cannot be Prepaid"}},
-		"sliding":        {KeepOnChange(SlidingWindow{Name: "n", Limit: 1 << 26, Window: time.Second}), Prepaid{}, []string{"Limit is 67108864", "at most 67108863"}},
-		"long sliding":   {KeepOnChange(SlidingWindow{Name: "n", Limit: 1_000_000, Window: 30 * day}), Prepaid{}, []string{"Limit and Window", "FixedWindow"}},
-		"odd rate":       {KeepOnChange(TokenBucket{Name: "n", Rate: 3, Per: time.Hour + 1, Burst: 1000}), Prepaid{}, []string{"Rate, Per, Burst and MaxDebt", "whole microseconds"}},
-		"large burst":    {KeepOnChange(TokenBucket{Name: "n", Rate: 10, Per: day, Burst: 270_000}), Prepaid{}, []string{"smaller Burst"}},
-		"large rate":     {KeepOnChange(TokenBucket{Name: "n", Rate: 1 << 40, Per: time.Second, Burst: 1}), Prepaid{}, []string{"Rate, Per, Burst"}},
-		"no rate":        {KeepOnChange(&TokenBucket{Name: "n", Burst: -1}), Prepaid{}, []string{"Rate is 0", "Per is 0s", "Burst is -1"}},
+		"no name":        {limit.KeepOnChange(limit.FixedWindow{Window: time.Second}), limit.Prepaid{}, []string{"Name is empty", "Limit is 0"}},
+		"no policy":      {limit.KeepOnChange((*limit.FixedWindow)(nil)), limit.Prepaid{}, []string{"policies[0] is nil"}},
+		"another policy": {limit.KeepOnChange(another{}), limit.Prepaid{}, []string{"another", "policies of this package"}},
+		"prepaid":        {limit.KeepOnChange(window), limit.Prepaid{Most: 10}, []string{"policies[0]", "KeepOnChange cannot be Prepaid"}},
+		"sliding":        {limit.KeepOnChange(limit.SlidingWindow{Name: "n", Limit: 1 << 26, Window: time.Second}), limit.Prepaid{}, []string{"Limit is 67108864", "at most 67108863"}},
+		"long sliding":   {limit.KeepOnChange(limit.SlidingWindow{Name: "n", Limit: 1_000_000, Window: 30 * day}), limit.Prepaid{}, []string{"Limit and Window", "FixedWindow"}},
+		"odd rate":       {limit.KeepOnChange(limit.TokenBucket{Name: "n", Rate: 3, Per: time.Hour + 1, Burst: 1000}), limit.Prepaid{}, []string{"Rate, Per, Burst and MaxDebt", "whole microseconds"}},
+		"large burst":    {limit.KeepOnChange(limit.TokenBucket{Name: "n", Rate: 10, Per: day, Burst: 270_000}), limit.Prepaid{}, []string{"smaller Burst"}},
+		"large rate":     {limit.KeepOnChange(limit.TokenBucket{Name: "n", Rate: 1 << 40, Per: time.Second, Burst: 1}), limit.Prepaid{}, []string{"Rate, Per, Burst"}},
+		"no rate":        {limit.KeepOnChange(&limit.TokenBucket{Name: "n", Burst: -1}), limit.Prepaid{}, []string{"Rate is 0", "Per is 0s", "Burst is -1"}},
 	} {
-		_, err := New(rdb, "n", []Policy{c.policy}, &Options{Prepaid: c.prepaid})
+		_, err := limit.New(rdb, "n", []limit.Policy{c.policy}, &limit.Options{Prepaid: c.prepaid})
 		for _, part := range c.says {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: got %v, want an error with %q", name, err, part)
 			}
 		}
 	}
-	shanghai := zone(t, "Asia/Shanghai")
-	for want, policies := range map[string][2]Policy{
-		"n!kept-bucket":                     {TokenBucket{Name: "n", Rate: 1, Per: time.Second}, &TokenBucket{Name: "n", Rate: 2, Per: time.Hour, Burst: 7, MaxDebt: 3}},
-		"n!kept-window-1s":                  {window, FixedWindow{Name: "n", Limit: 1, Window: time.Second, MaxDebt: 1}},
-		"n!kept-sliding-1m":                 {SlidingWindow{Name: "n", Limit: 1, Window: time.Minute}, &SlidingWindow{Name: "n", Limit: 2, Window: time.Minute}},
-		"n!kept-log-1h":                     {SlidingLog{Name: "n", Limit: 1, Window: time.Hour}, Shadow(KeepOnChange(SlidingLog{Name: "n", Limit: 2, Window: time.Hour}))},
-		"n!kept-window-1m":                  {Shadow(&FixedWindow{Name: "n", Limit: 1, Window: time.Minute}), PerRequest(FixedWindow{Name: "n", Limit: 2, Window: time.Minute})},
-		"n!kept-calendar-day-Asia.Shanghai": {CalendarWindow{Name: "n", Limit: 1, Every: Day, Location: shanghai}, &CalendarWindow{Name: "n", Limit: 2, Every: Day, Location: shanghai, MaxDebt: 1}},
+	shanghai := zone("Asia/Shanghai")
+	for want, policies := range map[string][2]limit.Policy{
+		"n!kept-bucket":                     {limit.TokenBucket{Name: "n", Rate: 1, Per: time.Second}, &limit.TokenBucket{Name: "n", Rate: 2, Per: time.Hour, Burst: 7, MaxDebt: 3}},
+		"n!kept-window-1s":                  {window, limit.FixedWindow{Name: "n", Limit: 1, Window: time.Second, MaxDebt: 1}},
+		"n!kept-sliding-1m":                 {limit.SlidingWindow{Name: "n", Limit: 1, Window: time.Minute}, &limit.SlidingWindow{Name: "n", Limit: 2, Window: time.Minute}},
+		"n!kept-log-1h":                     {limit.SlidingLog{Name: "n", Limit: 1, Window: time.Hour}, limit.Shadow(limit.KeepOnChange(limit.SlidingLog{Name: "n", Limit: 2, Window: time.Hour}))},
+		"n!kept-window-1m":                  {limit.Shadow(&limit.FixedWindow{Name: "n", Limit: 1, Window: time.Minute}), limit.PerRequest(limit.FixedWindow{Name: "n", Limit: 2, Window: time.Minute})},
+		"n!kept-calendar-day-Asia.Shanghai": {limit.CalendarWindow{Name: "n", Limit: 1, Every: limit.Day, Location: shanghai}, &limit.CalendarWindow{Name: "n", Limit: 2, Every: limit.Day, Location: shanghai, MaxDebt: 1}},
 	} {
-		a, b := newTestLocal(t, nil, KeepOnChange(policies[0])), newTestLocal(t, nil, KeepOnChange(KeepOnChange(policies[1])))
-		one, other := a.rules[0].id(), b.rules[0].id()
-		if one.tail != want || other.tail != want || a.signature == b.signature {
-			t.Errorf("got the keys %s and %s, signed %s and %s, want %s of both, and two signatures", one.tail, other.tail, a.signature, b.signature, want)
-		}
-		_, watched := policies[0].(shadowed)
-		_, once := policies[1].(perRequest)
-		if one.shadow != watched || other.once != once {
-			t.Errorf("%s: got shadow %t and counted by request %t, want %t and %t", want, one.shadow, other.once, watched, once)
+		m, rdb := redistest.Miniredis(t)
+		for _, p := range []limit.Policy{limit.KeepOnChange(policies[0]), limit.KeepOnChange(limit.KeepOnChange(policies[1]))} {
+			must(must(limit.New(rdb, "n", []limit.Policy{p}, closed(time.Minute)))(t).Take(t.Context(), "s"))(t)
+			if keys := m.Keys(); !slices.Equal(keys, []string{"neap:limit:n:{s}:" + want}) {
+				t.Errorf("%+v: got the keys %q, want one that ends in %s", p, keys, want)
+			}
 		}
 	}
 }
@@ -202,9 +195,9 @@ func TestKeepOnChangeIsChecked(t *testing.T) {
 func TestDenialsOfOtherNumbersAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	for name, of := range numbered {
-		_, rdb := newServer(t)
-		ten := must(New(rdb, name, []Policy{KeepOnChange(of(10))}, &Options{Budget: time.Minute, Fail: store.FailClosed, RememberDenials: time.Second}))(t)
-		twenty := must(ten.With(KeepOnChange(of(20))))(t)
+		_, rdb := redistest.Miniredis(t)
+		ten := must(limit.New(rdb, name, []limit.Policy{limit.KeepOnChange(of(10))}, &limit.Options{Budget: time.Minute, Fail: store.FailClosed, RememberDenials: time.Second}))(t)
+		twenty := must(ten.With(limit.KeepOnChange(of(20))))(t)
 		take(t, ten, "s", 10)
 		for range 2 {
 			if d := must(ten.Take(t.Context(), "s"))(t); d.Allowed {
@@ -230,19 +223,25 @@ func TestKeptBucketHeals(t *testing.T) {
 		"the clock is set back": {func(_ string, _ *redis.Client, by func(time.Duration)) { by(-day) }, 15, false},
 		"more than anyone allows": {func(key string, rdb *redis.Client, _ func(time.Duration)) {
 			record := strings.Split(rdb.Get(t.Context(), key).Val(), ":")
-			record[0] = integer(99 * micro).(string)
+			record[0] = "99000000"
 			rdb.Set(t.Context(), key, strings.Join(record, ":"), redis.KeepTTL)
 		}, 20, false},
 	} {
-		for _, beside := range [][]Policy{nil, {Shadow(FixedWindow{Name: "beside", Limit: 100, Window: time.Hour})}} {
-			m, rdb := newServer(t)
-			of := func(n int64) *clocked {
-				return newClocked(t, m, rdb, "heals", append([]Policy{KeepOnChange(numbered["bucket"](n))}, beside...)...)
+		for _, beside := range [][]limit.Policy{nil, {limit.Shadow(limit.FixedWindow{Name: "beside", Limit: 100, Window: time.Hour})}} {
+			m, rdb := redistest.Miniredis(t)
+			now := time.Date(2026, 11, 20, 8, 0, 0, 123e6, time.UTC)
+			pause := func(d time.Duration) {
+				now = now.Add(d)
+				m.SetTime(now)
+			}
+			pause(0)
+			of := func(n int64) *limit.Limiter {
+				return must(limit.New(rdb, "heals", append([]limit.Policy{limit.KeepOnChange(numbered["bucket"](n))}, beside...), closed(time.Minute)))(t)
 			}
 			ten, twenty := of(10), of(20)
-			take(t, twenty.Limiter, "s", 15)
-			key := ten.remote.keys(ten.Limiter, "s")[0]
-			c.spoil(key, rdb, ten.pause)
+			take(t, twenty, "s", 15)
+			key := keptBucketOf("heals")
+			c.spoil(key, rdb, pause)
 			before := rdb.Get(t.Context(), key).Val()
 			if d := must(ten.Take(t.Context(), "s"))(t); d.Allowed || d.RetryAfter != time.Duration(c.owed-9)*day/20 {
 				t.Errorf("%s: got %+v, want a denial for %v", name, d, time.Duration(c.owed-9)*day/20)
@@ -254,11 +253,11 @@ func TestKeptBucketHeals(t *testing.T) {
 			if after := rdb.Get(t.Context(), key).Val(); (after == before) != (c.same || strings.Contains(name, "no time") || strings.Contains(name, "long")) {
 				t.Errorf("%s: got the record %s after the denial, and %s before it, want it changed only if it was too large", name, after, before)
 			}
-			ten.pause(whole + 2*time.Millisecond)
+			pause(whole + 2*time.Millisecond)
 			if n := rdb.Exists(t.Context(), key).Val(); n != 0 {
 				t.Errorf("%s: after the debt is gone: got the key still there, want it gone", name)
 			}
-			take(t, ten.Limiter, "s", 10)
+			take(t, ten, "s", 10)
 		}
 	}
 }
@@ -283,12 +282,11 @@ func TestKeptBucketOfNoPolicy(t *testing.T) {
 		"5000000:1:5:5:0":                  false,
 		"00:00:00:00:00":                   false,
 	} {
-		for _, beside := range [][]Policy{nil, {Shadow(FixedWindow{Name: "beside", Limit: 100, Window: time.Hour})}} {
-			m, rdb := newServer(t)
-			c := newClocked(t, m, rdb, "odd", append([]Policy{KeepOnChange(numbered["bucket"](10))}, beside...)...)
+		for _, beside := range [][]limit.Policy{nil, {limit.Shadow(limit.FixedWindow{Name: "beside", Limit: 100, Window: time.Hour})}} {
+			_, rdb := redistest.Miniredis(t)
+			c := must(limit.New(rdb, "odd", append([]limit.Policy{limit.KeepOnChange(numbered["bucket"](10))}, beside...), closed(time.Minute)))(t)
 			taken := must(c.Take(t.Context(), "s"))(t)
-			key := c.remote.keys(c.Limiter, "s")[0]
-			rdb.Set(t.Context(), key, record, time.Hour)
+			rdb.Set(t.Context(), keptBucketOf("odd"), record, time.Hour)
 			d, err := c.Peek(t.Context(), "s")
 			if errors.Is(err, script.ErrFailed) != fails || err == nil && (d.RetryAfter < 0 || d.ResetAfter < 0 || d.Remaining < 0) {
 				t.Errorf("%s: a peek: got %+v, %v, want an error: %t", record, d, err, fails)
@@ -303,21 +301,32 @@ func TestKeptBucketOfNoPolicy(t *testing.T) {
 // its count begins again. What drains can be taken, and no more.
 func TestKeptBucketNeverDrifts(t *testing.T) {
 	t.Parallel()
-	m, rdb := newServer(t)
-	c := newClocked(t, m, rdb, "drift", KeepOnChange(TokenBucket{Name: "fast", Rate: 1_000_000, Per: time.Millisecond, Burst: 1e9}))
-	c.take(t, 1e9)
-	rng, counts := redistest.Rand(t), map[int64]bool{}
+	m, rdb := redistest.Miniredis(t)
+	l := must(limit.New(rdb, "drift", []limit.Policy{limit.KeepOnChange(limit.TokenBucket{Name: "daily", Rate: 1_000_000, Per: time.Millisecond, Burst: 1e9})}, closed(time.Minute)))(t)
+	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	m.SetTime(now)
+	take(t, l, "s", 1e9)
+	rng, began := redistest.Rand(t), map[string]bool{}
 	for range 100 {
 		pause := time.Duration(1+rng.IntN(900_000)) * time.Microsecond
-		c.pause(pause)
-		if d := c.take(t, pause.Microseconds()*1000); !d.Allowed || d.Remaining != 0 {
-			t.Fatalf("after %v: got %+v, want what has drained to be taken, and nothing to be left", pause, d)
+		now = now.Add(pause)
+		m.SetTime(now)
+		if d := take(t, l, "s", pause.Microseconds()*1000); d.Remaining != 0 {
+			t.Fatalf("after %v: got %+v, want nothing to be left", pause, d)
 		}
-		if counts[c.cells[0].from] = true; c.cells[0].n >= exact {
-			t.Fatalf("the count of the record: got %d, want it below 2^53", c.cells[0].n)
+		record := strings.Split(must(m.Get(keptBucketOf("drift")))(t), ":") // what was charged, since when, and by which numbers
+		if charged := must(strconv.ParseInt(record[0], 10, 64))(t); charged >= 1<<53 {
+			t.Fatalf("the count of the record: got %d, want it below 2^53", charged)
 		}
+		began[record[1]] = true
 	}
-	if len(counts) < 5 {
-		t.Errorf("beginnings of the count: got %d, want at least 5", len(counts))
+	if len(began) < 5 {
+		t.Errorf("beginnings of the count: got %d, want at least 5", len(began))
 	}
 }
+
+// keptBucketOf is the key of the kept bucket of a limiter, which is called daily.
+func keptBucketOf(name string) string { return "neap:limit:" + name + ":{s}:daily!kept-bucket" }
+
+// another is a policy that is not of package limit.
+type another struct{ limit.CalendarWindow }

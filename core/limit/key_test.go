@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -19,15 +20,15 @@ import (
 func TestChangedNumbersStartAfresh(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		for i, p := range []Policy{
-			FixedWindow{Name: "p", Limit: 1, Window: time.Hour},
-			FixedWindow{Name: "p", Limit: 2, Window: time.Hour},
-			FixedWindow{Name: "p", Limit: 1, Window: time.Minute},
-			SlidingLog{Name: "p", Limit: 1, Window: time.Minute},
-			TokenBucket{Name: "p", Rate: 1, Per: time.Hour},
-			FixedWindow{Name: "q", Limit: 1, Window: time.Hour},
+		for i, p := range []limit.Policy{
+			limit.FixedWindow{Name: "p", Limit: 1, Window: time.Hour},
+			limit.FixedWindow{Name: "p", Limit: 2, Window: time.Hour},
+			limit.FixedWindow{Name: "p", Limit: 1, Window: time.Minute},
+			limit.SlidingLog{Name: "p", Limit: 1, Window: time.Minute},
+			limit.TokenBucket{Name: "p", Rate: 1, Per: time.Hour},
+			limit.FixedWindow{Name: "q", Limit: 1, Window: time.Hour},
 		} {
-			l := must(New(storetest.At(t, rdb, prefix), "roll", []Policy{p}, closed(5*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), "roll", []limit.Policy{p}, closed(5*time.Second)))(t)
 			if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
 				t.Errorf("the first take of policy %d: got %+v, %v, want it allowed", i, d, err)
 			}
@@ -44,8 +45,8 @@ func TestALogIsSmall(t *testing.T) {
 	srv := redistest.Standalone(t)
 	rdb, admin := srv.Client(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
-	log := SlidingLog{Limit: 1000, Window: time.Hour}
-	l := must(New(storetest.At(t, rdb, prefix), "log", []Policy{log}, closed(5*time.Second)))(t)
+	log := limit.SlidingLog{Limit: 1000, Window: time.Hour}
+	l := must(limit.New(storetest.At(t, rdb, prefix), "log", []limit.Policy{log}, closed(5*time.Second)))(t)
 	for range 1000 {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
 			t.Fatalf("a take of 1,000 permits one by one: got %+v, %v, want it allowed", d, err)
@@ -70,37 +71,37 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 		other = 0
 	}
 	const prefix = "size" // as long as the default one
-	for row, policies := range map[string][]Policy{
+	for row, policies := range map[string][]limit.Policy{
 		"token bucket": {
-			TokenBucket{Rate: 7, Per: time.Minute},
-			TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
-			TokenBucket{Name: "burst", Rate: 5000, Per: time.Second, Burst: 100_000},
-			TokenBucket{Rate: 7777, Per: time.Second},
+			limit.TokenBucket{Rate: 7, Per: time.Minute},
+			limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
+			limit.TokenBucket{Name: "burst", Rate: 5000, Per: time.Second, Burst: 100_000},
+			limit.TokenBucket{Rate: 7777, Per: time.Second},
 		},
 		"fixed window": {
-			FixedWindow{Limit: 5, Window: time.Minute},
-			FixedWindow{Name: "daily", Limit: 10_000, Window: 24 * time.Hour},
+			limit.FixedWindow{Limit: 5, Window: time.Minute},
+			limit.FixedWindow{Name: "daily", Limit: 10_000, Window: 24 * time.Hour},
 		},
 		"sliding window": {
-			SlidingWindow{Limit: 10, Window: time.Minute},
-			SlidingWindow{Limit: 10_000, Window: 24 * time.Hour},
+			limit.SlidingWindow{Limit: 10, Window: time.Minute},
+			limit.SlidingWindow{Limit: 10_000, Window: 24 * time.Hour},
 		},
 		"calendar window": {
-			CalendarWindow{Limit: 100, Every: Day},
-			CalendarWindow{Name: "monthly", Limit: 10_000, Every: Month, Location: must(time.LoadLocation("Asia/Shanghai"))(t)},
+			limit.CalendarWindow{Limit: 100, Every: limit.Day},
+			limit.CalendarWindow{Name: "monthly", Limit: 10_000, Every: limit.Month, Location: must(time.LoadLocation("Asia/Shanghai"))(t)},
 		},
 		"token bucket with `KeepOnChange`": {
-			KeepOnChange(TokenBucket{Name: "p", Rate: 10, Per: time.Second}),
-			KeepOnChange(TokenBucket{Name: "plan", Rate: 10, Per: 24 * time.Hour, Burst: 1000}),
+			limit.KeepOnChange(limit.TokenBucket{Name: "p", Rate: 10, Per: time.Second}),
+			limit.KeepOnChange(limit.TokenBucket{Name: "plan", Rate: 10, Per: 24 * time.Hour, Burst: 1000}),
 		},
 		"ban": {
-			WithBan(FixedWindow{Limit: 1, Window: time.Hour}, Ban{After: 2, Within: time.Minute, For: time.Hour}),
-			WithBan(FixedWindow{Name: "login", Limit: 1, Window: time.Hour}, Ban{After: 1, Within: time.Minute, For: time.Hour}),
+			limit.WithBan(limit.FixedWindow{Limit: 1, Window: time.Hour}, limit.Ban{After: 2, Within: time.Minute, For: time.Hour}),
+			limit.WithBan(limit.FixedWindow{Name: "login", Limit: 1, Window: time.Hour}, limit.Ban{After: 1, Within: time.Minute, For: time.Hour}),
 		},
-		"marker of a settled or refunded decision": {FixedWindow{Limit: 5, Window: time.Minute}},
+		"marker of a settled or refunded decision": {limit.FixedWindow{Limit: 5, Window: time.Minute}},
 		"estimate on a lease": {
-			WithLease(FixedWindow{Limit: 5, Window: time.Minute}, time.Minute),
-			WithLease(CalendarWindow{Name: "quota", Limit: 50_000_000, Every: Month}, time.Minute),
+			limit.WithLease(limit.FixedWindow{Limit: 5, Window: time.Minute}, time.Minute),
+			limit.WithLease(limit.CalendarWindow{Name: "quota", Limit: 50_000_000, Every: limit.Month}, time.Minute),
 		},
 	} {
 		documented := regexp.MustCompile(`\| ` + row + ` \| (\d+)–(\d+)(?: with one)? \|`).FindSubmatch(page)
@@ -113,7 +114,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 		var sizes []int64
 		for _, p := range policies {
 			for _, subject := range []string{"ip=192.0.2.1", "ip=192.168.100.200"} {
-				l := must(New(storetest.At(t, admin, prefix), "api", []Policy{p}, closed(5*time.Second)))(t)
+				l := must(limit.New(storetest.At(t, admin, prefix), "api", []limit.Policy{p}, closed(5*time.Second)))(t)
 				d := must(l.Take(t.Context(), subject))(t)
 				actual := int64(1)
 				if strings.HasPrefix(row, "marker") {

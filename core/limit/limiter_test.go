@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -13,37 +13,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/internal/wire"
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
-
-var oneOfEach = []Policy{
-	TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 5},
-	TokenBucket{Name: "fast", Rate: 5000, Per: time.Second, Burst: 1_000_000},
-	FixedWindow{Name: "window", Limit: 7, Window: time.Hour},
-	SlidingWindow{Name: "sliding", Limit: 9, Window: time.Hour},
-	SlidingLog{Name: "log", Limit: 11, Window: time.Hour},
-	KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 13}),
-}
-
-// closed returns options with which Redis alone decides, within the budget.
-func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: store.FailClosed} }
-
-// TestScriptsOfDecisionsAreBatched: the script of every decision goes through the queue.
-func TestScriptsOfDecisionsAreBatched(t *testing.T) {
-	t.Parallel()
-	_, rdb := newServer(t)
-	for k, policies := range notable {
-		for _, p := range policies {
-			if s := must(New(rdb, "batched", []Policy{p}, nil))(t).remote.script; !(*wire.Script)(s).IsBatched() {
-				t.Errorf("%s: got %s, which is sent by itself, want it to be batched", k, s.Name())
-			}
-		}
-	}
-}
 
 func TestOneScriptCallADecision(t *testing.T) {
 	t.Parallel()
@@ -51,7 +25,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 	rdb, admin := srv.Admin(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
 	for n := 1; n <= len(oneOfEach); n++ {
-		l := must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), oneOfEach[:n], closed(5*time.Second)))(t)
+		l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), oneOfEach[:n], closed(5*time.Second)))(t)
 		must(l.Take(t.Context(), "s"))(t) // tells the server the script
 		redistest.ResetStats(t, admin)
 		for range 20 { // granted and denied
@@ -71,15 +45,15 @@ func TestOneScriptCallADecision(t *testing.T) {
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		for i, denies := range map[int]Policy{ // none is the fast bucket, which drains between two calls
-			0: TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 3},
-			2: FixedWindow{Name: "window", Limit: 3, Window: time.Hour},
-			3: SlidingWindow{Name: "sliding", Limit: 3, Window: time.Hour},
-			4: SlidingLog{Name: "log", Limit: 3, Window: time.Hour},
+		for i, denies := range map[int]limit.Policy{ // none is the fast bucket, which drains between two calls
+			0: limit.TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 3},
+			2: limit.FixedWindow{Name: "window", Limit: 3, Window: time.Hour},
+			3: limit.SlidingWindow{Name: "sliding", Limit: 3, Window: time.Hour},
+			4: limit.SlidingLog{Name: "log", Limit: 3, Window: time.Hour},
 		} {
 			policies := slices.Clone(oneOfEach)
 			policies[i] = denies
-			l := must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("all%d", i), policies, closed(5*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("all%d", i), policies, closed(5*time.Second)))(t)
 			if d, err := l.TakeN(t.Context(), "s", 2); err != nil || !d.Allowed {
 				t.Fatalf("policy %d: the first 2 permits: got %+v, %v, want them allowed", i, d, err)
 			}
@@ -108,21 +82,21 @@ func TestAllOrNothing(t *testing.T) {
 // longer than its policy can, and the key gets its time to live back.
 func TestStateHeals(t *testing.T) {
 	t.Parallel()
-	policies := []Policy{
-		TokenBucket{Rate: 50, Per: time.Second, Burst: 3},
-		TokenBucket{Rate: 37, Per: time.Second, Burst: 3}, // keeps a slack
-		TokenBucket{Rate: 5000, Per: time.Second, Burst: 300},
-		TokenBucket{Rate: 7777, Per: time.Second, Burst: 500},
-		FixedWindow{Limit: 3, Window: 60 * time.Millisecond},
-		SlidingWindow{Limit: 3, Window: 40 * time.Millisecond},
-		SlidingLog{Limit: 3, Window: 60 * time.Millisecond},
+	policies := []limit.Policy{
+		limit.TokenBucket{Rate: 50, Per: time.Second, Burst: 3},
+		limit.TokenBucket{Rate: 37, Per: time.Second, Burst: 3}, // keeps a slack
+		limit.TokenBucket{Rate: 5000, Per: time.Second, Burst: 300},
+		limit.TokenBucket{Rate: 7777, Per: time.Second, Burst: 500},
+		limit.FixedWindow{Limit: 3, Window: 60 * time.Millisecond},
+		limit.SlidingWindow{Limit: 3, Window: 40 * time.Millisecond},
+		limit.SlidingLog{Limit: 3, Window: 60 * time.Millisecond},
 	}
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for _, p := range policies {
 			for _, alone := range []bool{true, false} {
-				set := []Policy{p}
+				set := []limit.Policy{p}
 				if !alone {
-					set = append(set, FixedWindow{Name: "wide", Limit: 1e9, Window: time.Minute})
+					set = append(set, limit.FixedWindow{Name: "wide", Limit: 1e9, Window: time.Minute})
 				}
 				for _, used := range []int64{1, 0} { // one permit, or all of them
 					for _, harm := range []string{"persist", "lengthen"} {
@@ -137,20 +111,20 @@ func TestStateHeals(t *testing.T) {
 	})
 }
 
-func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, policies []Policy, used int64, harm string) {
+func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, policies []limit.Policy, used int64, harm string) {
 	t.Helper()
 	ctx := t.Context()
 	name := strings.ReplaceAll(strings.TrimPrefix(redistest.Prefix(t), "neap:"), "-", "")
-	l := must(New(storetest.At(t, rdb, prefix), name, policies, closed(5*time.Second)))(t)
-	all := l.rules[0].id().limit
+	l := must(limit.New(storetest.At(t, rdb, prefix), name, policies, closed(5*time.Second)))(t)
+	unused := first(must(l.Peek(ctx, "nobody"))(t))
+	all, window := unused.Limit, unused.Window
 	if used == 0 {
 		used = all
 	}
-	window := l.rules[0].state(reading{}, 0).Window
 	harmed := &harming{client: admin, harm: harm}
-	first := must(New(storetest.At(t, harmed, prefix), name, policies, &l.opts))(t)
+	harms := must(limit.New(storetest.At(t, harmed, prefix), name, policies, closed(5*time.Second)))(t)
 	redistest.Await(t, 20*time.Second, "the state to be harmed", func() bool {
-		d, err := first.TakeN(ctx, "s", used)
+		d, err := harms.TakeN(ctx, "s", used)
 		return err == nil && d.Allowed && harmed.all
 	})
 	// No call may report a longer wait than the policy can have, whether it is denied
@@ -204,68 +178,16 @@ func (h *harming) Process(ctx context.Context, cmd redis.Cmder) error {
 	return cmd.Err()
 }
 
-// TestClockSetBack sets the server's clock back by a day. Permits that were taken in the
-// future deny no longer than if they had been taken now.
-func TestClockSetBack(t *testing.T) {
-	t.Parallel()
-	for _, p := range []Policy{
-		TokenBucket{Rate: 5000, Per: time.Second, Burst: 5000},
-		TokenBucket{Rate: 7777, Per: time.Second, Burst: 5000},
-		SlidingLog{Limit: 3, Window: time.Second},
-		SlidingLog{Limit: 9000, Window: time.Second}, // written back in pieces
-	} {
-		for _, alone := range []bool{true, false} {
-			set := []Policy{p}
-			if !alone {
-				set = append(set, FixedWindow{Limit: 1e9, Window: time.Second})
-			}
-			m, rdb := newServer(t)
-			c := newClocked(t, m, rdb, "back", set...)
-			all := c.rules[0].id().limit
-			c.take(t, all)
-			m.SetTime(c.now.Add(-24 * time.Hour))
-			d, err := c.TakeN(t.Context(), "s", all)
-			if err != nil || d.Allowed || d.RetryAfter > 2*time.Second {
-				t.Fatalf("%s: a take after the clock was set back: got %+v, %v, want a denial for at most 2s",
-					p.PolicyName(), d, err)
-			}
-			m.SetTime(c.now.Add(-24*time.Hour + d.RetryAfter))
-			if d, err := c.TakeN(t.Context(), "s", all); err != nil || !d.Allowed {
-				t.Errorf("%s, alone %v: a take after RetryAfter: got %+v, %v, want it allowed",
-					p.PolicyName(), alone, d, err)
-			}
-		}
-	}
-}
-
-func TestPeekTellsWhatTakeWould(t *testing.T) {
-	t.Parallel()
-	m, rdb := newServer(t)
-	for _, p := range oneOfEach {
-		c := newClocked(t, m, rdb, "peek-"+p.PolicyName(), p)
-		all := c.rules[0].id().limit
-		c.take(t, all)
-		peeked, err := c.Peek(t.Context(), "s")
-		if err != nil || peeked.Allowed || peeked.RetryAfter <= 0 {
-			t.Fatalf("%s: a peek when all is taken: got %+v, %v, want a denial with RetryAfter",
-				p.PolicyName(), peeked, err)
-		}
-		if took := c.take(t, 1); describe(took) != describe(peeked) {
-			t.Errorf("%s:\n got from Take %s\nwant as Peek %s", p.PolicyName(), describe(took), describe(peeked))
-		}
-	}
-}
-
 func TestResetForgetsOneSubject(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for n := 1; n <= len(oneOfEach); n++ {
-			resets(t, must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), oneOfEach[:n], closed(5*time.Second)))(t))
+			resets(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), oneOfEach[:n], closed(5*time.Second)))(t))
 		}
 	})
 }
 
-func resets(t *testing.T, l *Limiter) {
+func resets(t *testing.T, l *limit.Limiter) {
 	t.Helper()
 	for _, subject := range []string{"a", "b"} {
 		take(t, l, subject, 5)
@@ -280,15 +202,15 @@ func resets(t *testing.T, l *Limiter) {
 
 func TestWithSharesWhatIsTheSame(t *testing.T) {
 	t.Parallel()
-	shared := FixedWindow{Name: "all", Limit: 3, Window: time.Hour}
-	_, rdb := newServer(t)
-	for _, l := range []*Limiter{
-		must(New(rdb, "with", []Policy{shared}, closed(5*time.Second)))(t),
-		must(NewLocal("with", []Policy{shared}, nil))(t),
+	shared := limit.FixedWindow{Name: "all", Limit: 3, Window: time.Hour}
+	_, rdb := redistest.Miniredis(t)
+	for _, l := range []*limit.Limiter{
+		must(limit.New(rdb, "with", []limit.Policy{shared}, closed(5*time.Second)))(t),
+		must(limit.NewLocal("with", []limit.Policy{shared}, nil))(t),
 	} {
-		plan := must(l.With(shared, FixedWindow{Name: "plan", Limit: 2, Window: time.Hour}))(t)
+		plan := must(l.With(shared, limit.FixedWindow{Name: "plan", Limit: 2, Window: time.Hour}))(t)
 		for i, step := range []struct {
-			l    *Limiter
+			l    *limit.Limiter
 			want bool
 		}{{plan, true}, {plan, true}, {plan, false}, {l, true}, {l, false}} {
 			if d, err := step.l.Take(t.Context(), "s"); err != nil || d.Allowed != step.want {
@@ -304,7 +226,7 @@ func TestWithSharesWhatIsTheSame(t *testing.T) {
 func TestLocalDecidesByTheClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLocal("local", oneOfEach[2:], nil))(t)
+		l := must(limit.NewLocal("local", oneOfEach[2:], nil))(t)
 		for i := range 8 {
 			d, err := l.Take(t.Context(), "s")
 			if err != nil || d.Allowed != (i < 7) {
@@ -333,7 +255,7 @@ func TestLocalDecidesByTheClock(t *testing.T) {
 
 func TestLocalForgetsTheLongestUnused(t *testing.T) {
 	t.Parallel()
-	l := must(NewLocal("small", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{MaxLocal: 2}))(t)
+	l := must(limit.NewLocal("small", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, &limit.Options{MaxLocal: 2}))(t)
 	for i, step := range []struct {
 		subject string
 		want    bool
@@ -346,18 +268,18 @@ func TestLocalForgetsTheLongestUnused(t *testing.T) {
 
 func TestSubjectAndCostAreChecked(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
-	l := must(New(rdb, "checked", oneOfEach, nil))(t)
-	if _, err := l.Take(t.Context(), ""); !errors.Is(err, ErrSubject) {
+	_, rdb := redistest.Miniredis(t)
+	l := must(limit.New(rdb, "checked", oneOfEach, nil))(t)
+	if _, err := l.Take(t.Context(), ""); !errors.Is(err, limit.ErrSubject) {
 		t.Errorf("a take without a subject: got %v, want ErrSubject", err)
 	}
-	if _, err := l.Reset(t.Context(), ""); !errors.Is(err, ErrSubject) {
+	if _, err := l.Reset(t.Context(), ""); !errors.Is(err, limit.ErrSubject) {
 		t.Errorf("a reset without a subject: got %v, want ErrSubject", err)
 	}
 	for _, n := range []int64{-1, 6, 1 << 60} {
 		_, err := l.TakeN(t.Context(), "s", n)
-		var typed *CostError
-		if !errors.Is(err, ErrCost) || !errors.As(err, &typed) || typed.Capacity != 5 || typed.Policy != "bucket" || typed.Cost != n {
+		var typed *limit.CostError
+		if !errors.Is(err, limit.ErrCost) || !errors.As(err, &typed) || typed.Capacity != 5 || typed.Policy != "bucket" || typed.Cost != n {
 			t.Errorf("a cost of %d: got %v, want a CostError with that cost, capacity 5 and policy bucket", n, err)
 		}
 	}
@@ -371,7 +293,7 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 			if n == 0 {
 				set = oneOfEach
 			}
-			l := must(New(redistest.SameClient{Reply: reply}, "lying", set, closed(5*time.Second)))(t)
+			l := must(limit.New(redistest.SameClient{Reply: reply}, "lying", set, closed(5*time.Second)))(t)
 			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrMaybeExecuted) || d.Allowed {
 				t.Errorf("the reply %T %v for %d policies: got %+v, %v, want ErrMaybeExecuted and nothing allowed",
 					reply, reply, len(set), d, err)
@@ -388,13 +310,13 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 	admin := srv.Admin(t)
 	user := redistest.NewUser(t, "~* +@all -pexpire", srv)
 	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
-	sets := [][]Policy{
-		{SlidingLog{Limit: 3, Window: time.Hour}},
-		{FixedWindow{Limit: 3, Window: time.Hour}, SlidingLog{Limit: 3, Window: time.Hour}},
+	sets := [][]limit.Policy{
+		{limit.SlidingLog{Limit: 3, Window: time.Hour}},
+		{limit.FixedWindow{Limit: 3, Window: time.Hour}, limit.SlidingLog{Limit: 3, Window: time.Hour}},
 	}
 	for i, policies := range sets {
 		prefix := srv.Prefix(t)
-		l := must(New(storetest.At(t, rdb, prefix), "acl", policies, closed(5*time.Second)))(t)
+		l := must(limit.New(storetest.At(t, rdb, prefix), "acl", policies, closed(5*time.Second)))(t)
 		for _, cost := range []int64{1, 2} {
 			if d, err := l.TakeN(t.Context(), "s", cost); err == nil {
 				t.Errorf("set %d, a cost of %d without PEXPIRE: got %+v and no error, want one", i, cost, d)

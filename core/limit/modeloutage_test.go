@@ -30,6 +30,16 @@ func (p *process) hears(of *model, now int64) {
 	}
 }
 
+// untold returns how long the longest ban lasts that it has begun itself, and that Redis does not know.
+func (p *process) untold(now int64) (left time.Duration) {
+	for _, part := range p.own.parts {
+		if part.bans != nil && !part.bans.told {
+			left = max(left, part.bans.left(now))
+		}
+	}
+	return left
+}
+
 // hearsOf has it learn of a ban by hand that it made.
 func (p *process) hearsOf(now int64, d time.Duration) {
 	p.own.ban(now, d)

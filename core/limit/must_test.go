@@ -1,6 +1,11 @@
 package limit
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/store"
+)
 
 // must returns what a call returned, and ends the test if the call failed: l :=
 // must(New(…))(t).
@@ -12,4 +17,12 @@ func must[T any](v T, err error) func(testing.TB) T {
 		}
 		return v
 	}
+}
+
+// closed returns options with which Redis alone decides, within the budget.
+func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: store.FailClosed} }
+
+func newTestLocal(t testing.TB, opts *Options, policies ...Policy) *Limiter {
+	t.Helper()
+	return must(NewLocal("test", policies, opts))(t)
 }

@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -55,7 +56,7 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var heard observations
-		l := must(New(heard.of(t, rdb, prefix), "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}}, closed(5*time.Second)))(t)
+		l := must(limit.New(heard.of(t, rdb, prefix), "seen", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 2, Window: time.Hour}}, closed(5*time.Second)))(t)
 		for _, want := range []store.Outcome{store.Granted, store.Denied} {
 			must(l.TakeN(t.Context(), "alice", 2))(t)
 			o := heard.last(t)
@@ -107,7 +108,7 @@ func TestTheObserverHearsNoKey(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		var heard observations
-		l := must(New(heard.of(t, leaking{}, "p"), "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}}, &Options{Fail: mode}))(t)
+		l := must(limit.New(heard.of(t, leaking{}, "p"), "seen", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 2, Window: time.Hour}}, &limit.Options{Fail: mode}))(t)
 		d, err := l.Take(t.Context(), "alice")
 		if text := fmt.Sprint(err, d.Cause); !strings.Contains(text, "alice") {
 			t.Fatalf("%v: got the error %s, want one that says what failed, with the key", mode, text)
@@ -144,7 +145,7 @@ func TestTheObserverHearsHowLongItTook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const took = 30 * time.Millisecond
 			var heard observations
-			l := must(New(heard.of(t, hanging(took), "p"), "slow", []Policy{FixedWindow{Limit: 2, Window: time.Hour}}, &Options{Fail: mode}))(t)
+			l := must(limit.New(heard.of(t, hanging(took), "p"), "slow", []limit.Policy{limit.FixedWindow{Limit: 2, Window: time.Hour}}, &limit.Options{Fail: mode}))(t)
 			if _, err := l.Take(t.Context(), "s"); (err != nil) != (mode == store.FailClosed) {
 				t.Fatalf("Fail is %v: got the error %v, want one only under FailClosed", mode, err)
 			}
@@ -159,15 +160,15 @@ func TestTheObserverHearsHowLongItTook(t *testing.T) {
 // counts, of the decisions of both, and their common local state.
 func TestALimiterOfWithSharesStats(t *testing.T) {
 	t.Parallel()
-	l := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
-	other := must(l.With(FixedWindow{Limit: 1, Window: time.Hour}, FixedWindow{Limit: 5, Window: time.Hour}))(t)
+	l := newTestLocal(t, nil, limit.FixedWindow{Limit: 1, Window: time.Hour})
+	other := must(l.With(limit.FixedWindow{Limit: 1, Window: time.Hour}, limit.FixedWindow{Limit: 5, Window: time.Hour}))(t)
 	for range 2 {
 		must(l.Take(t.Context(), "s"))(t)
 	}
 	if d, err := other.Take(t.Context(), "s"); err != nil || d.Allowed {
 		t.Errorf("a take by the limiter of With: got %+v, %v, want a denial", d, err)
 	}
-	for name, s := range map[string]Stats{"the limiter": l.Stats(), "the one of With": other.Stats()} {
+	for name, s := range map[string]limit.Stats{"the limiter": l.Stats(), "the one of With": other.Stats()} {
 		if s.Allowed != 1 || s.Denied != 2 || s.LocalStates != 1 {
 			t.Errorf("%s: got %+v, want 1 allowed, 2 denied and 1 local state", name, s)
 		}
@@ -179,7 +180,7 @@ func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var heard observations
-		l := must(New(heard.of(t, leaking{}, "p"), "n", []Policy{FixedWindow{Limit: 2, Window: time.Hour}}, nil))(t)
+		l := must(limit.New(heard.of(t, leaking{}, "p"), "n", []limit.Policy{limit.FixedWindow{Limit: 2, Window: time.Hour}}, nil))(t)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, _ = l.Take(gone, "s")
@@ -194,9 +195,9 @@ func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 func TestTheObserverHearsOfAShadowPolicy(t *testing.T) {
 	t.Parallel()
 	var heard observations
-	_, rdb := newServer(t)
-	l := must(New(heard.of(t, rdb, "p"), "n", []Policy{
-		FixedWindow{Name: "enforced", Limit: 9, Window: time.Hour}, Shadow(FixedWindow{Name: "shadow", Limit: 1, Window: time.Hour}),
+	_, rdb := redistest.Miniredis(t)
+	l := must(limit.New(heard.of(t, rdb, "p"), "n", []limit.Policy{
+		limit.FixedWindow{Name: "enforced", Limit: 9, Window: time.Hour}, limit.Shadow(limit.FixedWindow{Name: "shadow", Limit: 1, Window: time.Hour}),
 	}, closed(time.Minute)))(t)
 	for range 2 {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {

@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,24 +15,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
-
-var modes = []store.FailMode{store.FailLocal, store.FailOpen, store.FailClosed}
-
-// refused is an address at which no server listens.
-func refused(t *testing.T) string {
-	t.Helper()
-	fd := must(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))(t)
-	t.Cleanup(func() { syscall.Close(fd) }) // until then no server of another test gets the port
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(must(syscall.Getsockname(fd))(t).(*syscall.SockaddrInet4).Port))
-}
 
 // swallowing returns an address whose packets get no answer: a listener that accepts no
 // connection and whose queue is full.
@@ -114,7 +101,7 @@ const openFor = 250 * time.Millisecond
 
 // decidesInTime asks more often than it takes to open the breaker.
 func decidesInTime(t *testing.T, rdb script.Client, mode store.FailMode) {
-	l, err := New(rdb, "bounded", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode})
+	l, err := limit.New(rdb, "bounded", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: mode})
 	if err != nil {
 		t.Error(err)
 		return
@@ -169,7 +156,7 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 			return proxy.Dial(ctx, network, addr)
 		}
 	})
-	l := must(New(storetest.At(t, rdb, srv.Prefix(t)), "open", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
+	l := must(limit.New(storetest.At(t, rdb, srv.Prefix(t)), "open", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -215,8 +202,8 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 func TestRecoversByItself(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "recovers",
-		[]Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, nil))(t)
+	l := must(limit.New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "recovers",
+		[]limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +229,7 @@ func TestRecoversByItself(t *testing.T) {
 func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.ReadTimeout = 5 * time.Second }) // after all callers have left
-	l := must(New(storetest.At(t, rdb, srv.Prefix(t)), "left", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
+	l := must(limit.New(storetest.At(t, rdb, srv.Prefix(t)), "left", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -279,8 +266,8 @@ func TestADeadMasterDoesNotAffectTheOthers(t *testing.T) {
 			cluster := redistest.NewCluster(t, "--cluster-require-full-coverage", "no")
 			prefix := cluster.Prefix(t)
 			rdb := cluster.Client(t)
-			l := must(New(storetest.At(t, rdb, prefix), "shard", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}},
-				&Options{Budget: 250 * time.Millisecond}))(t) // a busy machine is no dead master
+			l := must(limit.New(storetest.At(t, rdb, prefix), "shard", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}},
+				&limit.Options{Budget: 250 * time.Millisecond}))(t) // a busy machine is no dead master
 			if err := l.Warm(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -288,7 +275,7 @@ func TestADeadMasterDoesNotAffectTheOthers(t *testing.T) {
 			var gone, there []string
 			for i := range 300 {
 				subject := fmt.Sprint("s", i)
-				if cluster.NodeOf(t, l.remote.keys(l, subject)[0]) == dead {
+				if cluster.NodeOf(t, prefix+":limit:shard:{"+subject+"}") == dead {
 					gone = append(gone, subject)
 				} else {
 					there = append(there, subject)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // charged returns the permits that a subject of the limiter has.
@@ -194,7 +196,7 @@ func TestAccountsAreBounded(t *testing.T) {
 	t.Parallel()
 	for range 20 { // maps have no order
 		synctest.Test(t, func(t *testing.T) {
-			rdb, _ := countedClient(t)
+			rdb, _ := redistest.Counted(t)
 			l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
 				&Options{Budget: time.Minute, MaxLocal: 4, Prepaid: Prepaid{Most: 100, Term: time.Second}}))(t)
 			for i := 0; i < 1000 || i < 2000 && current(l, "busy").left() == 0; i++ { // the last request may take the last permit
@@ -230,7 +232,7 @@ func TestAForgottenAccountIsNotUsed(t *testing.T) {
 func TestTheRateCountsEachRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rdb, _ := countedClient(t)
+		rdb, _ := redistest.Counted(t)
 		slow, at := func() { time.Sleep(10 * time.Millisecond) }, new(around)
 		at.do.Store(&slow)
 		rdb.AddHook(at)

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -102,5 +103,60 @@ func TestPolicyOfKeyRefusesWhatIsNoPolicy(t *testing.T) {
 		if p, b, err := PolicyOfKey(end); !errors.Is(err, errKeyPolicy) || p != nil || b != (Ban{}) {
 			t.Errorf("%q: got %#v, %+v, %v, want errKeyPolicy", end, p, b, err)
 		}
+	}
+}
+
+// kind is the kind of a generated policy; fast is a bucket on TIME.
+type kind string
+
+const (
+	kindBucket  kind = "bucket"
+	kindFast    kind = "fast bucket"
+	kindWindow  kind = "fixed window"
+	kindSliding kind = "sliding window"
+	kindLog     kind = "sliding log"
+
+	kindCalendar kind = "calendar window"
+	kindKept     kind = "kept bucket"
+)
+
+var kinds = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindLog, kindCalendar, kindKept}
+
+func mustZone(name string) *time.Location {
+	in, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return in
+}
+
+var zones = []*time.Location{nil, mustZone("Asia/Shanghai"), mustZone("Europe/Berlin"), mustZone("America/Havana")}
+
+func randomPolicy(rng *rand.Rand, k kind) Policy {
+	span := func(unit time.Duration, most int64) time.Duration {
+		return time.Duration(1+rng.Int64N(most)) * unit
+	}
+	length := []time.Duration{
+		span(time.Millisecond, 2000), span(time.Second, 100), time.Minute, time.Hour, span(time.Hour, 50),
+	}[rng.IntN(5)]
+	limit := 1 + rng.Int64N([]int64{1, 10, 100, 100_000}[rng.IntN(4)])
+	switch k {
+	case kindBucket:
+		rate := 1 + rng.Int64N(min(max(length.Milliseconds(), 1), 5000))
+		return TokenBucket{Rate: rate, Per: length, Burst: limit}
+	case kindFast:
+		return TokenBucket{Rate: 1001 + rng.Int64N(2_000_000), Per: time.Second, Burst: limit}
+	case kindWindow:
+		return FixedWindow{Limit: limit, Window: length}
+	case kindSliding:
+		return SlidingWindow{Limit: limit, Window: length}
+	case kindCalendar:
+		return CalendarWindow{Limit: limit, Every: Period(1 + rng.IntN(4)), Location: zones[rng.IntN(len(zones))]}
+	case kindKept:
+		p := TokenBucket{Rate: 1 + rng.Int64N([]int64{10, 1000, 2_000_000}[rng.IntN(3)]), Per: length, Burst: 1 + limit%5000}
+		p.Name = p.signature()
+		return KeepOnChange(p)
+	default:
+		return SlidingLog{Limit: 1 + limit%80, Window: length + time.Duration(rng.IntN(1000))*time.Microsecond}
 	}
 }

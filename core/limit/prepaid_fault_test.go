@@ -11,12 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // around is a hook that does something before a script is sent and after it was answered,
 // or loses the answer.
 type around struct {
-	countingHook
+	redistest.CountingHook
 
 	do, then atomic.Pointer[func()]
 	lose     atomic.Pointer[error]
@@ -45,7 +46,7 @@ func (a *around) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // prepaidTo makes a limiter that has charged some permits ahead.
 func prepaidTo(t *testing.T) (l *Limiter, calls *atomic.Int64, at *around) {
 	t.Helper()
-	rdb, calls := countedClient(t)
+	rdb, calls := redistest.Counted(t)
 	at = new(around)
 	rdb.AddHook(at)
 	l = must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
@@ -136,7 +137,7 @@ func TestEachPrepaidPermitCanBeGivenBack(t *testing.T) {
 func TestADenialDoesNotHidePermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rdb, calls := countedClient(t)
+		rdb, calls := redistest.Counted(t)
 		l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
 			&Options{Budget: time.Minute, RememberDenials: time.Minute, Prepaid: Prepaid{Most: 100, Term: time.Minute}}))(t)
 		for range 1000 {

@@ -35,8 +35,7 @@ type fleet struct {
 	mu       sync.Mutex
 	admitted []admission
 	crashes  int
-	outlive  time.Duration // by how much permits outlive their end: a bug
-	denied   atomic.Bool   // somebody was
+	denied   atomic.Bool // somebody was
 }
 
 func (f *fleet) process(t *testing.T) *Limiter {
@@ -68,11 +67,7 @@ func (f *fleet) run(t *testing.T, rng *rand.Rand, lasts time.Duration) {
 	for range 4 {
 		var process atomic.Pointer[Limiter]
 		process.Store(f.process(t))
-		callers := 2
-		if f.outlive > 0 { // ask changes what callers share
-			callers = 1
-		}
-		for range callers {
+		for range 2 {
 			r := rand.New(rand.NewPCG(rng.Uint64(), 0))
 			all.Go(func() { f.caller(t, r, &process, end) })
 		}
@@ -109,14 +104,6 @@ func (f *fleet) caller(t *testing.T, r *rand.Rand, process *atomic.Pointer[Limit
 // ask reports whether the caller may soon ask again.
 func (f *fleet) ask(t *testing.T, l *Limiter, r *rand.Rand) bool {
 	t.Helper()
-	if f.outlive > 0 {
-		for _, one := range l.accounts.of["s"] {
-			if p := one.current.Load(); p != nil && p.end-p.at < int64(f.prepaid.Term) {
-				p.timer.Stop()
-				p.end = p.at + int64(f.prepaid.Term) + int64(f.outlive)
-			}
-		}
-	}
 	d, err := l.Take(context.Background(), "s")
 	if err != nil {
 		t.Errorf("Take: got %v, want a decision", err)
@@ -185,7 +172,7 @@ func (f *fleet) excess(b TokenBucket) (most float64) {
 
 func newFleet(t *testing.T, policy Policy, prepaid Prepaid) *fleet {
 	t.Helper()
-	m := bubble(t)
+	m := redistest.Bubble(t)
 	return &fleet{policy: policy, prepaid: prepaid, server: m, rdb: redistest.BubbleClient(t, m)}
 }
 
@@ -250,31 +237,11 @@ func TestPrepaidBucketsAreKept(t *testing.T) {
 	}
 }
 
-// TestPermitsThatOutliveTheirWindowAreFound is the control of TestPrepaidWindowsAreKept.
-// Processes that ask rarely use no permit after its end, so the test tries several times.
-func TestPermitsThatOutliveTheirWindowAreFound(t *testing.T) {
-	t.Parallel()
-	rng, found := redistest.Rand(t), false
-	for try := 0; try < 20 && !found; try++ {
-		synctest.Test(t, func(t *testing.T) {
-			const limit = 2000
-			f := newFleet(t, FixedWindow{Limit: limit, Window: 200 * time.Millisecond}, Prepaid{Most: 256, Term: fleetTerm})
-			f.outlive = 100 * time.Millisecond
-			f.run(t, rng, 2*time.Second)
-			most, none := f.mostInWindow()
-			found = most > limit || none > 0
-		})
-	}
-	if !found {
-		t.Error("without the rule: got no window with more permits than its limit, want one")
-	}
-}
-
 // TestPrepaidCostsFewCalls. It also checks the figures, and that Reset ends the permits.
 func TestPrepaidCostsFewCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rdb, calls := countedClient(t)
+		rdb, calls := redistest.Counted(t)
 		const limit = 100_000
 		l := must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: limit, Window: time.Hour}},
 			&Options{Budget: time.Minute, Prepaid: Prepaid{Most: 1000, Term: time.Second}}))(t)

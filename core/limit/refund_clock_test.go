@@ -1,7 +1,8 @@
-package limit
+package limit_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/alicebob/miniredis/v2/server"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -19,16 +22,16 @@ import (
 // milliseconds before the script asks how long a window lasts. A refund and a settlement still give back whatever is due.
 func TestRefundWhileTheClockMoves(t *testing.T) {
 	t.Parallel()
-	for name, policy := range map[string]Policy{
-		"window":   FixedWindow{Limit: 10, Window: time.Minute},
-		"calendar": CalendarWindow{Limit: 10, Every: Month},
-		"sliding":  SlidingWindow{Limit: 10, Window: time.Minute},
-		"lease":    WithLease(FixedWindow{Limit: 10, Window: time.Hour}, time.Minute),
+	for name, policy := range map[string]limit.Policy{
+		"window":   limit.FixedWindow{Limit: 10, Window: time.Minute},
+		"calendar": limit.CalendarWindow{Limit: 10, Every: limit.Month},
+		"sliding":  limit.SlidingWindow{Limit: 10, Window: time.Minute},
+		"lease":    limit.WithLease(limit.FixedWindow{Limit: 10, Window: time.Hour}, time.Minute),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m := bubble(t)
+				m := redistest.Bubble(t)
 				l := inBubble(t, m, "moving", policy)
 				settled, refunded := must(l.TakeN(t.Context(), "s", 4))(t), must(l.TakeN(t.Context(), "r", 4))(t)
 				asked := 0
@@ -65,8 +68,8 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 		gap := []time.Duration{time.Microsecond, 900 * time.Microsecond}[step%2]
 		stall := window - 6*time.Millisecond + time.Duration(step/2)*time.Millisecond/2
 		synctest.Test(t, func(t *testing.T) {
-			m := bubble(t)
-			l := inBubble(t, m, "next", FixedWindow{Limit: 10, Window: window})
+			m := redistest.Bubble(t)
+			l := inBubble(t, m, "next", limit.FixedWindow{Limit: 10, Window: window})
 			first := must(l.Take(t.Context(), "first"))(t)
 			if err := first.Refund(t.Context()); err != nil { // it knows the clock from now on
 				t.Fatalf("a first refund: got %v, want no error", err)
@@ -90,7 +93,7 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 				t.Fatalf("in the next window: got %+v, want all of it", d)
 			}
 			moves.Store(int64(stall))
-			if err := <-given; !errors.Is(err, ErrRefund) {
+			if err := <-given; !errors.Is(err, limit.ErrRefund) {
 				t.Errorf("after %v: got %v, want ErrRefund, since nothing is left of it", stall, err)
 			}
 		})
@@ -102,15 +105,16 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 // caller learns that. It is when the clock stands still.
 func TestConclusionsWhileTheClockGoesBack(t *testing.T) {
 	t.Parallel()
-	for name, conclude := range map[string]func(l *Limiter, d Decision) error{
-		"refund": func(l *Limiter, d Decision) error { return d.Refund(t.Context()) },
-		"settle": func(_ *Limiter, d Decision) error { _, err := d.Settle(t.Context(), 0); return err },
+	for name, conclude := range map[string]func(l *limit.Limiter, d limit.Decision) error{
+		"refund": func(l *limit.Limiter, d limit.Decision) error { return d.Refund(t.Context()) },
+		"settle": func(_ *limit.Limiter, d limit.Decision) error { _, err := d.Settle(t.Context(), 0); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m := bubble(t)
-				l := inBubble(t, m, "back", FixedWindow{Limit: 10, Window: time.Hour})
+				m := redistest.Bubble(t)
+				rdb := redistest.BubbleClient(t, m)
+				l := must(limit.New(rdb, "back", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed}))(t)
 				d := must(l.TakeN(t.Context(), "s", 4))(t)
 				var back atomic.Int64
 				m.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
@@ -124,9 +128,7 @@ func TestConclusionsWhileTheClockGoesBack(t *testing.T) {
 				}
 				m.Server().SetPreHook(nil)
 				m.SetTime(time.Time{})
-				if err := l.remote.Store.Drain(t.Context()); err != nil {
-					t.Errorf("Drain: got %v, want no error", err)
-				}
+				drain(t, rdb)
 				if got := must(l.Peek(t.Context(), "s"))(t).Remaining; got != 10 {
 					t.Errorf("when the clock stands still: got %d left, want 10", got)
 				}
@@ -141,10 +143,10 @@ func TestConclusionsWhileTheClockGoesBack(t *testing.T) {
 func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	window, month := FixedWindow{Limit: 1000, Window: 24 * time.Hour}, CalendarWindow{Limit: 1000, Every: Month}
-	for name, policy := range map[string]Policy{
-		"window": window, "calendar": month, "sliding": SlidingWindow{Limit: 1000, Window: 24 * time.Hour},
-		"window with a lease": WithLease(window, time.Hour), "calendar with a lease": WithLease(month, time.Hour),
+	window, month := limit.FixedWindow{Limit: 1000, Window: 24 * time.Hour}, limit.CalendarWindow{Limit: 1000, Every: limit.Month}
+	for name, policy := range map[string]limit.Policy{
+		"window": window, "calendar": month, "sliding": limit.SlidingWindow{Limit: 1000, Window: 24 * time.Hour},
+		"window with a lease": limit.WithLease(window, time.Hour), "calendar with a lease": limit.WithLease(month, time.Hour),
 	} {
 		offs := []time.Duration{20 * time.Millisecond, -20 * time.Millisecond, 9 * time.Second, -9 * time.Second}
 		if strings.HasSuffix(name, "lease") { // its estimate tells the window
@@ -154,7 +156,7 @@ func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 			t.Run(name+" "+off.String(), func(t *testing.T) {
 				t.Parallel()
 				prefix := srv.Prefix(t)
-				l := must(New(storetest.At(t, srv.Client(t), prefix), "l", []Policy{policy}, closed(5*time.Second)))(t)
+				l := must(limit.New(storetest.At(t, srv.Client(t), prefix), "l", []limit.Policy{policy}, closed(5*time.Second)))(t)
 				less, more, none := must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t)
 				admin := srv.Admin(t)
 				for _, key := range redistest.KeysOf(t, admin, prefix) {
@@ -183,19 +185,19 @@ func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 // time than that of the decisions before it.
 func TestConclusionsAfterAResetGiveBackNothingOfOthers(t *testing.T) {
 	t.Parallel()
-	window := FixedWindow{Limit: 1000, Window: 24 * time.Hour}
+	window := limit.FixedWindow{Limit: 1000, Window: 24 * time.Hour}
 	for name, c := range map[string]struct {
-		policy Policy
+		policy limit.Policy
 		used   int64
 	}{
 		"window":              {window, 500},
-		"sliding":             {SlidingWindow{Limit: 1000, Window: 24 * time.Hour}, 500},
-		"window with a lease": {WithLease(window, time.Hour), 520}, // what was used is charged, as after a lease
+		"sliding":             {limit.SlidingWindow{Limit: 1000, Window: 24 * time.Hour}, 500},
+		"window with a lease": {limit.WithLease(window, time.Hour), 520}, // what was used is charged, as after a lease
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			for where, l := range map[string]*Limiter{
-				"in Redis":   inBubble(t, bubble(t), "reset", c.policy),
-				"in process": must(NewLocal("reset", []Policy{c.policy}, nil))(t),
+			for where, l := range map[string]*limit.Limiter{
+				"in Redis":   inBubble(t, redistest.Bubble(t), "reset", c.policy),
+				"in process": must(limit.NewLocal("reset", []limit.Policy{c.policy}, nil))(t),
 			} {
 				less, none := must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t)
 				time.Sleep(30 * time.Second)
@@ -212,5 +214,91 @@ func TestConclusionsAfterAResetGiveBackNothingOfOthers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRefundAfterALongRest: the server's clock was last read so long ago that by this
+// reading a short window cannot be told from the next one.
+func TestRefundAfterALongRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := inBubble(t, redistest.Bubble(t), "rest",
+			limit.FixedWindow{Name: "minute", Limit: 9, Window: time.Minute}, limit.SlidingLog{Name: "day", Limit: 9, Window: 24 * time.Hour})
+		for range 2 {
+			d := must(l.Take(t.Context(), "s"))(t)
+			time.Sleep(time.Second)
+			if err := d.Refund(t.Context()); err != nil {
+				t.Errorf("the refund of a decision: got %v, want no error", err)
+			}
+			wantRemaining(t, l, 9, "after the refund")
+			time.Sleep(100 * 24 * time.Hour)
+		}
+	})
+}
+
+// TestRefundWhenTheServersClockWasSet, or when another server has replaced it: the old
+// reading of the clock makes a refund give back neither more nor less.
+func TestRefundWhenTheServersClockWasSet(t *testing.T) {
+	t.Parallel()
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			m := redistest.Bubble(t)
+			l := inBubble(t, m, "set", limit.TokenBucket{Rate: 1, Per: 2 * time.Second, Burst: 9})
+			seen := take(t, l, "seen", 1)
+			if err := seen.Refund(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			m.SetTime(time.Now().Add(by))
+			older, _ := take(t, l, "s", 4), take(t, l, "s", 2)
+			time.Sleep(6 * time.Second) // three of the older four drain
+			m.SetTime(time.Now().Add(by))
+			if err := older.Refund(t.Context()); err != nil {
+				t.Errorf("a refund after the clock was set by %v: got %v, want no error", by, err)
+			}
+			if d := take(t, l, "s", 0); d.Remaining != 7 {
+				t.Errorf("after the clock was set by %v: got %d permits remaining, want 7", by, d.Remaining)
+			}
+		})
+	}
+}
+
+// TestALateRefundSendsNothing: the process knows by itself that nothing is left.
+func TestALateRefundSendsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := redistest.Bubble(t)
+		l := inBubble(t, m, "late", limit.FixedWindow{Limit: 9, Window: time.Minute})
+		d := must(l.Take(t.Context(), "s"))(t)
+		time.Sleep(time.Minute)
+		sent := m.CommandCount()
+		if err := d.Refund(t.Context()); !errors.Is(err, limit.ErrRefund) || m.CommandCount() != sent {
+			t.Errorf("a refund after the window: got %v and %d commands sent, want ErrRefund and none",
+				err, m.CommandCount()-sent)
+		}
+	})
+}
+
+// TestRefundHealsABucket whose key never expires, or expires too late.
+func TestRefundHealsABucket(t *testing.T) {
+	t.Parallel()
+	m, rdb := redistest.Miniredis(t)
+	for _, rate := range []int64{10, 2000} { // on PTTL and on TIME
+		for harm, do := range map[string]func(key string){
+			"persist":  func(key string) { rdb.Persist(t.Context(), key) },
+			"lengthen": func(key string) { rdb.PExpire(t.Context(), key, 24*time.Hour) },
+		} {
+			l := must(limit.New(rdb, harm, []limit.Policy{limit.TokenBucket{Rate: rate, Per: time.Hour, Burst: 10}}, closed(10*time.Second)))(t)
+			must(l.TakeN(t.Context(), "s", 3))(t)
+			d := must(l.TakeN(t.Context(), "s", 2))(t)
+			key := redistest.KeysOf(t, rdb, "neap:limit:"+harm+":{s}:bucket-"+fmt.Sprint(rate))[0]
+			do(key)
+			if err := d.Refund(t.Context()); err != nil {
+				t.Errorf("a refund at rate %d after %s: got %v, want no error", rate, harm, err)
+			}
+			if ttl, most := m.TTL(key), first(d).Window; ttl <= 0 || ttl > most {
+				t.Errorf("a refund at rate %d after %s: the key lives for %v, want above 0 and at most %v",
+					rate, harm, ttl, most)
+			}
+		}
 	}
 }

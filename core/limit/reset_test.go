@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"fmt"
@@ -8,18 +8,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
 
 // forget resets a subject and returns whether anything was found.
-func forget(t *testing.T, l *Limiter, subject string) bool {
+func forget(t *testing.T, l *limit.Limiter, subject string) bool {
 	t.Helper()
 	return must(l.Reset(t.Context(), subject))(t)
 }
 
 // found checks that Reset tells a subject that took something from one that did not.
-func found(t *testing.T, l *Limiter) {
+func found(t *testing.T, l *limit.Limiter) {
 	t.Helper()
 	if forget(t, l, "nobody") {
 		t.Error("the reset of a subject that was never seen: got it found, want nothing found")
@@ -29,7 +30,7 @@ func found(t *testing.T, l *Limiter) {
 	if forget(t, l, "looked") {
 		t.Error("the reset of a subject that took nothing: got it found, want nothing found")
 	}
-	take(t, l, "somebody", mostOf(l)) // a fast bucket frees one of them within a millisecond
+	take(t, l, "somebody", mostOf(t, l)) // a fast bucket frees one of them within a millisecond
 	for _, want := range []bool{true, false} {
 		if got := forget(t, l, "somebody"); got != want {
 			t.Errorf("Reset: got found %t, want %t", got, want)
@@ -41,7 +42,7 @@ func TestResetTellsWhetherThereWasAnything(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for i, policies := range setsOf(oneOfEach) {
-			found(t, must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("found%d", i), policies, closed(5*time.Second)))(t))
+			found(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("found%d", i), policies, closed(5*time.Second)))(t))
 		}
 	})
 }
@@ -55,12 +56,12 @@ func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newTestLocal(t, nil, policies...)
 				found(t, l)
-				d := take(t, l, "late", mostOf(l))
+				d := take(t, l, "late", mostOf(t, l))
 				time.Sleep(d.ResetAfter - time.Microsecond)
 				if l.Stats().LocalStates == 0 || !forget(t, l, "late") {
 					t.Error("a reset a microsecond before all is free: got no state or found false, want a state and true")
 				}
-				take(t, l, "late", mostOf(l))
+				take(t, l, "late", mostOf(t, l))
 				time.Sleep(24 * time.Hour)
 				if l.Stats().LocalStates == 0 || forget(t, l, "late") {
 					t.Error("a reset long after all is free: got found true or no state, want false and the state still there")
@@ -73,8 +74,8 @@ func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 // What was taken while Redis was away is stored in this process, and found there.
 func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 	t.Parallel()
-	srv, rdb := newServer(t)
-	l := must(New(rdb, "away", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: 5 * time.Second}))(t)
+	srv, rdb := redistest.Miniredis(t)
+	l := must(limit.New(rdb, "away", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Budget: 5 * time.Second}))(t)
 	srv.SetError("LOADING Redis is loading the dataset in memory")
 	if d := take(t, l, "s", 2); !d.Degraded {
 		t.Fatalf("a take while Redis is away: got %+v, want it degraded", d)
@@ -88,16 +89,4 @@ func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 			t.Errorf("Reset after the outage: got found %t, want %t", got, want)
 		}
 	}
-}
-
-// setsOf returns each of the policies alone, and all together.
-func setsOf(policies []Policy) [][]Policy { return append([][]Policy{policies}, each(policies)...) }
-
-// mostOf returns the highest cost that every policy of a limiter can grant.
-func mostOf(l *Limiter) int64 {
-	most := int64(exact)
-	for _, r := range l.rules {
-		most = min(most, r.id().limit)
-	}
-	return most
 }

@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -19,8 +20,8 @@ import (
 func TestRestartBesideLoad(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
-	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "restart",
-		[]Policy{FixedWindow{Limit: 1e9, Window: time.Hour}}, nil))(t)
+	l := must(limit.New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "restart",
+		[]limit.Policy{limit.FixedWindow{Limit: 1e9, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestRestartBesideLoad(t *testing.T) {
 		t.Errorf("after the restart: got stats %+v, want %d degraded", s, degraded.Load())
 	}
 	for i := range callers {
-		var d Decision
+		var d limit.Decision
 		redistest.Await(t, 10*time.Second, "a peek that Redis answers", func() (ok bool) {
 			var err error
 			d, err = l.Peek(t.Context(), fmt.Sprint("s", i))

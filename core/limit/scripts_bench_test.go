@@ -90,3 +90,30 @@ func BenchmarkScripts(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSeeds measures how much more a decision of Redis costs with Instances: for a
+// known subject, and for ever new ones.
+func BenchmarkSeeds(b *testing.B) {
+	for name, policies := range map[string][]Policy{
+		"one policy":     {FixedWindow{Limit: 5, Window: time.Hour}},
+		"three policies": {FixedWindow{Limit: 5, Window: time.Hour}, SlidingWindow{Limit: 5, Window: time.Hour}, TokenBucket{Rate: 1, Per: time.Hour}},
+	} {
+		l := must(New(redistest.SameClient{}, "seeds", policies, &Options{Instances: 2}))(b)
+		subjects := make([]string, 1<<20)
+		for i := range subjects {
+			subjects[i] = fmt.Sprint("ip=192.0.2.", i)
+		}
+		for many, n := range map[string]int{"known": 1, "50,000 known": 50_000 / len(policies), "new": len(subjects)} {
+			b.Run(name+"/"+many, func(b *testing.B) {
+				g := &grant{readings: make([]reading, len(policies))}
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					g.subject = subjects[i%n]
+					i++
+					l.seeds.note(l, g)
+				}
+			})
+		}
+	}
+}

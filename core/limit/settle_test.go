@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -17,135 +17,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
-
-// settlable are the kinds of policies that can be settled.
-var settlable = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindCalendar, kindKept}
-
-// indebted returns a random policy, with a MaxDebt if it can have one.
-func indebted(rng *rand.Rand, k kind) Policy {
-	most := rng.Int64N([]int64{1, 20, 2000}[rng.IntN(3)])
-	switch p := randomPolicy(rng, k).(type) {
-	case TokenBucket:
-		p.MaxDebt = most
-		return p
-	case FixedWindow:
-		p.MaxDebt = most
-		return p
-	case CalendarWindow:
-		p.MaxDebt = most
-		return p
-	case keptOnChange:
-		b := p.Policy.(TokenBucket)
-		b.MaxDebt = most
-		return KeepOnChange(b)
-	default:
-		return p
-	}
-}
-
-// settle settles on both sides, and fails the test if they differ.
-func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiven int64) {
-	tb.Helper()
-	once := &conclusion{grant: p.grant, actual: actual, token: token.New()}
-	readings := make([]reading, len(c.rules))
-	want := settleModel(c.rules, c.cells, c.now.UnixMicro(), p.grant, actual, at, readings)
-	keys, args := c.remote.toConclude(once)
-	if len(keys) == 1 { // all policies are shadows that denied
-		return want
-	}
-	for try := range 2 { // the second finds the marker
-		result, err := c.remote.runAt(tb.Context(), settleScript, c.remote.Inside.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		numbers := result.numbers
-		if now, is := outside(numbers); is {
-			c.seen(now)
-			_, args = c.remote.toConclude(once)
-			if result, err = c.remote.runAt(tb.Context(), settleScript, c.remote.Inside.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...); err != nil {
-				tb.Fatal(err)
-			}
-			numbers = result.numbers
-		}
-		got, ok := once.readSettled(numbers)
-		told := c.settlement(p.grant, slices.Clone(readings), want)
-		same := ok && got.Forgiven == told.Forgiven
-		if len(c.rules) == 1 {
-			same = same && describe(got.After) == describe(told.After)
-		}
-		for i, r := range c.rules { // what is not settled is not read
-			same = same && (!canSettle(r, p.grant.readings[i]) || stateAt(&got.After, i) == stateAt(&told.After, i))
-		}
-		if !same {
-			tb.Fatalf("%s: call %d that settles %d taken %d µs ago as %+v to %d:\n got %s, %d forgiven, %t\nwant %s, %d forgiven",
-				c.policies, try, p.grant.cost, c.now.UnixMicro()-p.at, at, actual, describe(got.After), got.Forgiven, ok, describe(told.After), told.Forgiven)
-		}
-	}
-	c.take(tb, 0) // the states are compared
-	return want
-}
-
-func stateAt(d *Decision, i int) State { return append([]State{d.first}, d.rest...)[i] }
-
-// TestSettlesEqualModels mixes takes, pauses and settlements to more and to less, of
-// decisions just made and of late ones.
-func TestSettlesEqualModels(t *testing.T) {
-	t.Parallel()
-	const perPolicy = 100
-	for _, k := range append(settlable, "set") {
-		t.Run(string(k), func(t *testing.T) {
-			t.Parallel()
-			m, rdb := newServer(t)
-			rng := redistest.Rand(t)
-			forgiven, owing := 0, 0
-			many := max(redistest.Steps(25_000)/perPolicy, 1)
-			for i := 0; i < many || i < many+50 && (forgiven == 0 || owing == 0); i++ {
-				policies := []Policy{indebted(rng, k)}
-				if k == "set" {
-					policies = []Policy{indebted(rng, settlable[rng.IntN(len(settlable))]), PerRequest(SlidingLog{Name: "log", Limit: 50, Window: time.Minute}), Shadow(indebted(rng, settlable[rng.IntN(len(settlable))]))}
-					if policies[0].PolicyName() == policies[2].PolicyName() {
-						continue
-					}
-				}
-				c := newClocked(t, m, rdb, fmt.Sprintf("m%d", i), policies...)
-				r := c.rules[0]
-				step := time.Microsecond
-				for _, r := range c.rules {
-					step = max(step, grain(r))
-				}
-				var taken []past
-				last := c.take(t, 0)
-				for range perPolicy {
-					c.pause(randomPause(rng, &last.first, step))
-					if len(taken) > 0 && rng.IntN(3) == 0 {
-						at := rng.IntN(len(taken))
-						p := taken[at]
-						taken = append(taken[:at], taken[at+1:]...)
-						n := c.settle(t, p, rng.Int64N(3*p.grant.cost+3), moment{p.at, p.at})
-						if n > 0 {
-							forgiven++
-						}
-						if last = c.take(t, 0); last.Remaining == 0 {
-							owing++
-						}
-						continue
-					}
-					last = c.take(t, randomCost(rng, r.id().limit))
-					if last.Allowed && last.grant.cost > 0 {
-						taken = append(taken, past{last.grant, c.now.UnixMicro()})
-					}
-				}
-			}
-			if forgiven == 0 || owing == 0 {
-				t.Errorf("got %d settlements that forgave and %d that left nothing, want some", forgiven, owing)
-			}
-		})
-	}
-}
 
 // forgetful is a client that loses every third reply of a settlement.
 type forgetful struct {
@@ -156,7 +31,7 @@ type forgetful struct {
 
 func (l *forgetful) Process(ctx context.Context, cmd redis.Cmder) error {
 	err := l.UniversalClient.Process(ctx, cmd)
-	if err == nil && strings.Contains(cmd.String(), settleScript.SHA()) && l.calls.Add(1)%3 == 0 {
+	if err == nil && strings.Contains(cmd.String(), shaOf("limit_settle.lua")) && l.calls.Add(1)%3 == 0 {
 		l.lost.Add(1)
 		err = io.EOF
 		cmd.SetErr(err)
@@ -171,12 +46,12 @@ func TestSettlesAreExactWithLostReplies(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		client, kept := &forgetful{UniversalClient: rdb}, int64(1)
-		for _, policy := range []Policy{
-			FixedWindow{Limit: 200_000, Window: time.Hour, MaxDebt: 200_000},
-			CalendarWindow{Limit: 200_000, Every: Month, MaxDebt: 200_000},
-			TokenBucket{Rate: 1, Per: time.Hour, Burst: 200_000, MaxDebt: 200_000},
+		for _, policy := range []limit.Policy{
+			limit.FixedWindow{Limit: 200_000, Window: time.Hour, MaxDebt: 200_000},
+			limit.CalendarWindow{Limit: 200_000, Every: limit.Month, MaxDebt: 200_000},
+			limit.TokenBucket{Rate: 1, Per: time.Hour, Burst: 200_000, MaxDebt: 200_000},
 		} {
-			l := must(New(storetest.At(t, client, prefix), "lost", []Policy{policy}, closed(20*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, client, prefix), "lost", []limit.Policy{policy}, closed(20*time.Second)))(t)
 			var used atomic.Int64
 			seed := redistest.Seed(t)
 			together(64, func(n int) {
@@ -212,8 +87,8 @@ func TestSettlesAreExactWithLostReplies(t *testing.T) {
 func TestDebtDeniesUntilItIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		policy := TokenBucket{Rate: 1000, Per: time.Minute, Burst: 1000, MaxDebt: 1000}
-		for _, l := range []*Limiter{newTestLocal(t, nil, policy), inBubble(t, bubble(t), "tokens", policy)} {
+		policy := limit.TokenBucket{Rate: 1000, Per: time.Minute, Burst: 1000, MaxDebt: 1000}
+		for _, l := range []*limit.Limiter{newTestLocal(t, nil, policy), inBubble(t, redistest.Bubble(t), "tokens", policy)} {
 			d := must(l.TakeN(t.Context(), "s", 100))(t)
 			s := must(d.Settle(t.Context(), 1500))(t)
 			if s.After.Remaining != 0 || s.After.Allowed || s.Forgiven != 0 || s.After.RetryAfter != 30060*time.Millisecond {
@@ -245,8 +120,8 @@ func TestDebtDeniesUntilItIsGone(t *testing.T) {
 func TestSettledOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		policy := FixedWindow{Limit: 100, Window: time.Hour, MaxDebt: 50}
-		for _, l := range []*Limiter{newTestLocal(t, nil, policy), inBubble(t, bubble(t), "once", policy)} {
+		policy := limit.FixedWindow{Limit: 100, Window: time.Hour, MaxDebt: 50}
+		for _, l := range []*limit.Limiter{newTestLocal(t, nil, policy), inBubble(t, redistest.Bubble(t), "once", policy)} {
 			left := func(want int64) {
 				t.Helper()
 				if d := must(l.Peek(t.Context(), "s"))(t); d.Remaining != want {
@@ -260,12 +135,12 @@ func TestSettledOnce(t *testing.T) {
 				"again":     second(copied.Settle(t.Context(), 90)),
 				"a refund":  d.Refund(t.Context()),
 				"a peek":    second(new(must(l.Peek(t.Context(), "s"))(t)).Settle(t.Context(), 1)),
-				"no grant":  second((&Decision{}).Settle(t.Context(), 1)),
+				"no grant":  second((&limit.Decision{}).Settle(t.Context(), 1)),
 				"below 0":   second(new(must(l.TakeN(t.Context(), "s", 0))(t)).Settle(t.Context(), -1)),
 				"a denial":  second(new(must(l.TakeN(t.Context(), "s", 100))(t)).Settle(t.Context(), 1)),
-				"a nil one": second((*Decision)(nil).Settle(t.Context(), 1)),
+				"a nil one": second((*limit.Decision)(nil).Settle(t.Context(), 1)),
 			} {
-				if !errors.Is(err, ErrSettle) && !errors.Is(err, ErrRefund) {
+				if !errors.Is(err, limit.ErrSettle) && !errors.Is(err, limit.ErrRefund) {
 					t.Errorf("%s: got %v, want ErrSettle or ErrRefund", what, err)
 				}
 			}
@@ -274,7 +149,7 @@ func TestSettledOnce(t *testing.T) {
 			if err := d.Refund(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if _, err := d.Settle(t.Context(), 3); !errors.Is(err, ErrSettle) {
+			if _, err := d.Settle(t.Context(), 3); !errors.Is(err, limit.ErrSettle) {
 				t.Errorf("Settle after a refund: got %v, want ErrSettle", err)
 			}
 			left(96)
@@ -289,61 +164,28 @@ func TestSettledOnce(t *testing.T) {
 	})
 }
 
-// TestSettledOnceByMany callers at the same time, in process, where they compete for its
-// mutex.
-func TestSettledOnceByMany(t *testing.T) {
-	t.Parallel()
-	l := newTestLocal(t, nil, FixedWindow{Limit: 100, Window: time.Hour, MaxDebt: 50})
-	for range 20 {
-		must(l.Reset(t.Context(), "s"))(t)
-		d := must(l.Take(t.Context(), "s"))(t)
-		var came, settled atomic.Int64
-		l.local.mu.Lock()
-		unlock := sync.OnceFunc(l.local.mu.Unlock)
-		go func() {
-			for came.Load() < 64 {
-				runtime.Gosched()
-			}
-			unlock()
-		}()
-		together(64, func(int) {
-			came.Add(1)
-			if _, err := d.Settle(t.Context(), 2); err == nil {
-				settled.Add(1)
-			} else if !errors.Is(err, ErrSettle) {
-				t.Error(err)
-			}
-		})
-		if p := must(l.Peek(t.Context(), "s"))(t); p.Remaining != 98 || settled.Load() != 1 {
-			t.Fatalf("one decision settled by many callers: got %d left and %d settlements, want 98 and 1", p.Remaining, settled.Load())
-		}
-	}
-}
-
-func second[T any](_ T, err error) error { return err }
-
 // TestWhatCannotBeSettled is refused with the remedy.
 func TestWhatCannotBeSettled(t *testing.T) {
 	t.Parallel()
-	log := newTestLocal(t, nil, SlidingLog{Limit: 9, Window: time.Hour})
-	if _, err := new(must(log.Take(t.Context(), "s"))(t)).Settle(t.Context(), 2); !errors.Is(err, ErrSettle) || !strings.Contains(err.Error(), "PerRequest") {
+	log := newTestLocal(t, nil, limit.SlidingLog{Limit: 9, Window: time.Hour})
+	if _, err := new(must(log.Take(t.Context(), "s"))(t)).Settle(t.Context(), 2); !errors.Is(err, limit.ErrSettle) || !strings.Contains(err.Error(), "PerRequest") {
 		t.Errorf("a decision of a log: got %v, want ErrSettle and the remedy", err)
 	}
-	beside := newTestLocal(t, nil, FixedWindow{Limit: 9, Window: time.Hour, Unit: "tokens"}, PerRequest(SlidingLog{Limit: 9, Window: time.Hour}))
+	beside := newTestLocal(t, nil, limit.FixedWindow{Limit: 9, Window: time.Hour, Unit: "tokens"}, limit.PerRequest(limit.SlidingLog{Limit: 9, Window: time.Hour}))
 	if _, err := new(must(beside.Take(t.Context(), "s"))(t)).Settle(t.Context(), 2); err != nil {
 		t.Errorf("a log that counts requests: got %v, want no error", err)
 	}
-	for field, p := range map[string]Policy{
-		"MaxDebt is -1: use": FixedWindow{Limit: 9, Window: time.Hour, MaxDebt: -1},
-		"below 2^52":         FixedWindow{Limit: 9, Window: time.Hour, MaxDebt: 1 << 60},
-		"MaxDebt are":        TokenBucket{Rate: 9, Per: time.Hour, MaxDebt: 1 << 60},
+	for field, p := range map[string]limit.Policy{
+		"MaxDebt is -1: use": limit.FixedWindow{Limit: 9, Window: time.Hour, MaxDebt: -1},
+		"below 2^52":         limit.FixedWindow{Limit: 9, Window: time.Hour, MaxDebt: 1 << 60},
+		"MaxDebt are":        limit.TokenBucket{Rate: 9, Per: time.Hour, MaxDebt: 1 << 60},
 	} {
-		if _, err := NewLocal("test", []Policy{p}, nil); err == nil || !strings.Contains(err.Error(), field) {
+		if _, err := limit.NewLocal("test", []limit.Policy{p}, nil); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%+v: got %v, want %q in it", p, err, field)
 		}
 	}
-	for _, p := range []Policy{PerRequest(FixedWindow{Limit: 9, Window: time.Hour}), FixedWindow{Limit: 9, Window: time.Hour, MaxDebt: 2}} {
-		if _, err := NewLocal("test", []Policy{p}, &Options{Prepaid: Prepaid{Most: 10}}); err == nil || !strings.Contains(err.Error(), "cannot be Prepaid") {
+	for _, p := range []limit.Policy{limit.PerRequest(limit.FixedWindow{Limit: 9, Window: time.Hour}), limit.FixedWindow{Limit: 9, Window: time.Hour, MaxDebt: 2}} {
+		if _, err := limit.NewLocal("test", []limit.Policy{p}, &limit.Options{Prepaid: limit.Prepaid{Most: 10}}); err == nil || !strings.Contains(err.Error(), "cannot be Prepaid") {
 			t.Errorf("%+v beside Prepaid: got %v, want that it cannot be", p, err)
 		}
 	}
@@ -353,13 +195,13 @@ func TestWhatCannotBeSettled(t *testing.T) {
 func TestPerRequestCountsRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		policies := []Policy{
-			FixedWindow{Name: "tokens", Limit: 1000, Window: time.Hour, Unit: "tokens", MaxDebt: 100},
-			PerRequest(FixedWindow{Name: "requests", Limit: 3, Window: time.Hour}),
-			PerRequest(SlidingLog{Name: "log", Limit: 4, Window: time.Hour}),
+		policies := []limit.Policy{
+			limit.FixedWindow{Name: "tokens", Limit: 1000, Window: time.Hour, Unit: "tokens", MaxDebt: 100},
+			limit.PerRequest(limit.FixedWindow{Name: "requests", Limit: 3, Window: time.Hour}),
+			limit.PerRequest(limit.SlidingLog{Name: "log", Limit: 4, Window: time.Hour}),
 		}
-		for _, l := range []*Limiter{newTestLocal(t, nil, policies...), inBubble(t, bubble(t), "once", policies...)} {
-			used := func(d Decision, binding string, tokens, requests int64) {
+		for _, l := range []*limit.Limiter{newTestLocal(t, nil, policies...), inBubble(t, redistest.Bubble(t), "once", policies...)} {
+			used := func(d limit.Decision, binding string, tokens, requests int64) {
 				t.Helper()
 				if d.Policy != binding {
 					t.Errorf("with %d tokens and %d requests: got %q as the policy that binds, want %q", tokens, requests, d.Policy, binding)
@@ -399,18 +241,78 @@ func TestForgivenIsExact(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		const burst = 260_000
-		for name, p := range map[string]Policy{
-			"bucket": TokenBucket{Rate: 10, Per: 24 * time.Hour, Burst: burst},
-			"kept":   KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: 24 * time.Hour, Burst: burst}),
+		for name, p := range map[string]limit.Policy{
+			"bucket": limit.TokenBucket{Rate: 10, Per: 24 * time.Hour, Burst: burst},
+			"kept":   limit.KeepOnChange(limit.TokenBucket{Name: "kept", Rate: 10, Per: 24 * time.Hour, Burst: burst}),
 		} {
-			l := must(New(storetest.At(t, rdb, prefix), name, []Policy{p}, closed(10*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), name, []limit.Policy{p}, closed(10*time.Second)))(t)
 			for i := range int64(64) {
-				actual := int64(exact) - i*i*(1<<40+1)
+				actual := int64(1<<53) - i*i*(1<<40+1)
 				d := must(l.Take(t.Context(), fmt.Sprint("s", i)))(t)
 				if s, err := d.Settle(t.Context(), actual); err != nil || s.Forgiven != actual-burst {
 					t.Errorf("%s, settled to %d: got %d forgiven, %v, want %d", name, actual, s.Forgiven, err, actual-burst)
 				}
 			}
+		}
+	})
+}
+
+// TestEstimatesOfManyCallersComeBack has 64 callers settle estimates or abandon them, and
+// lose every third reply of a settlement. After the leases have ended, exactly what was
+// used is charged.
+func TestEstimatesOfManyCallersComeBack(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const most, callers, each = 1_000_000, 64, 4
+		client := &forgetful{UniversalClient: rdb}
+		policies := []limit.Policy{
+			limit.WithLease(limit.FixedWindow{Name: "w", Limit: most, Window: time.Hour, MaxDebt: most}, 200*time.Millisecond),
+			limit.WithLease(limit.CalendarWindow{Name: "c", Limit: most, Every: limit.Month, MaxDebt: most}, 100*time.Millisecond),
+		}
+		l := must(limit.New(storetest.At(t, client, prefix), "many", policies, closed(time.Minute)))(t)
+		rng := redistest.Rand(t)
+		costs := make([][each][2]int64, callers)
+		used := int64(0)
+		for i := range costs {
+			for j := range costs[i] {
+				costs[i][j] = [2]int64{1 + rng.Int64N(100), rng.Int64N(200) - 50}
+				used += max(costs[i][j][1], 0)
+			}
+		}
+		var wg sync.WaitGroup
+		for _, own := range costs {
+			wg.Go(func() {
+				for _, c := range own {
+					d, err := l.TakeN(context.Background(), "s", c[0])
+					if err != nil || !d.Allowed {
+						t.Errorf("a take by many callers: got %v, %v, want a grant", d.Allowed, err)
+						return
+					}
+					if c[1] < 0 {
+						continue // a crash
+					}
+					if _, err := d.Settle(context.Background(), c[1]); err != nil {
+						t.Errorf("Settle of an estimate: got %v, want no error", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		var d limit.Decision
+		polls := 0
+		defer func() {
+			if t.Failed() {
+				t.Logf("%d used; after %d polls got %v", used, polls, slices.Collect(d.States()))
+			}
+		}()
+		redistest.Await(t, 60*time.Second, "the estimates to come back", func() bool {
+			runtime.GC() // ends the renewals
+			d = tried(t, l, most)
+			polls++
+			return !d.Allowed && viewOf(d).States[0].Remaining == most-used && viewOf(d).States[1].Remaining == most-used
+		})
+		if client.lost.Load() == 0 {
+			t.Error("got no lost reply, want some")
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -20,17 +22,17 @@ import (
 // concludes are what may become of a decision that has taken 100 permits.
 var concludes = map[string]struct {
 	used int64
-	by   func(ctx context.Context, d Decision) error
+	by   func(ctx context.Context, d limit.Decision) error
 }{
 	"more":    {500, settledTo(500)},
 	"less":    {20, settledTo(20)},
 	"equal":   {100, settledTo(100)},
 	"nothing": {0, settledTo(0)},
-	"refund":  {0, func(ctx context.Context, d Decision) error { return d.Refund(ctx) }},
+	"refund":  {0, func(ctx context.Context, d limit.Decision) error { return d.Refund(ctx) }},
 }
 
-func settledTo(actual int64) func(context.Context, Decision) error {
-	return func(ctx context.Context, d Decision) error { return second(d.Settle(ctx, actual)) }
+func settledTo(actual int64) func(context.Context, limit.Decision) error {
+	return func(ctx context.Context, d limit.Decision) error { return second(d.Settle(ctx, actual)) }
 }
 
 const (
@@ -41,55 +43,54 @@ const (
 
 // concludable are the policies whose decisions are concluded, alone and together. Those
 // on a lease may owe, since lapseAll takes all of a window for a moment.
-func concludable() map[string][]Policy {
+func concludable() map[string][]limit.Policy {
 	month := 30 * 24 * time.Hour
-	all := map[string][]Policy{
-		"window":         {FixedWindow{Limit: plenty, Window: month}},
-		"window, lease":  {WithLease(FixedWindow{Limit: plenty, Window: month, MaxDebt: plenty}, briefly)},
-		"month":          {CalendarWindow{Limit: plenty, Every: Month}},
-		"month, lease":   {WithLease(CalendarWindow{Limit: plenty, Every: Month, MaxDebt: plenty}, briefly)},
-		"bucket":         {TokenBucket{Rate: 1, Per: time.Hour, Burst: plenty}},
-		"kept bucket":    {KeepOnChange(TokenBucket{Name: "kept-bucket", Rate: 1, Per: time.Hour, Burst: plenty})},
-		"sliding window": {SlidingWindow{Limit: plenty, Window: month}},
+	all := map[string][]limit.Policy{
+		"window":         {limit.FixedWindow{Limit: plenty, Window: month}},
+		"window, lease":  {limit.WithLease(limit.FixedWindow{Limit: plenty, Window: month, MaxDebt: plenty}, briefly)},
+		"month":          {limit.CalendarWindow{Limit: plenty, Every: limit.Month}},
+		"month, lease":   {limit.WithLease(limit.CalendarWindow{Limit: plenty, Every: limit.Month, MaxDebt: plenty}, briefly)},
+		"bucket":         {limit.TokenBucket{Rate: 1, Per: time.Hour, Burst: plenty}},
+		"kept bucket":    {limit.KeepOnChange(limit.TokenBucket{Name: "kept-bucket", Rate: 1, Per: time.Hour, Burst: plenty})},
+		"sliding window": {limit.SlidingWindow{Limit: plenty, Window: month}},
 	}
-	all["set"] = []Policy{
-		WithLease(FixedWindow{Name: "window", Limit: plenty, Window: month, MaxDebt: plenty}, briefly),
-		TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: plenty},
-		PerRequest(SlidingLog{Name: something, Limit: plenty, Window: month}),
-		Shadow(WithLease(CalendarWindow{Name: "month", Limit: plenty, Every: Month, MaxDebt: plenty}, briefly)),
+	all["set"] = []limit.Policy{
+		limit.WithLease(limit.FixedWindow{Name: "window", Limit: plenty, Window: month, MaxDebt: plenty}, briefly),
+		limit.TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: plenty},
+		limit.PerRequest(limit.SlidingLog{Name: something, Limit: plenty, Window: month}),
+		limit.Shadow(limit.WithLease(limit.CalendarWindow{Name: "month", Limit: plenty, Every: limit.Month, MaxDebt: plenty}, briefly)),
 	}
 	return all
 }
 
 // unspent is a subject with decisions that are to be concluded.
 type unspent struct {
-	limiter *Limiter
+	limiter *limit.Limiter
 	subject string
-	all     []Decision
-	by      func(context.Context, Decision) error
+	all     []limit.Decision
+	by      func(context.Context, limit.Decision) error
 	used    int64 // by all together
 	settles bool
 }
 
 const perSubject = 4 // decisions of each subject
 
-// takeUnspent takes for each kind of conclusion under each set of policies, with all the time
-// that it needs. The decisions are concluded by limiters with the budget.
-func takeUnspent(t *testing.T, rdb redis.UniversalClient, prefix string, budget time.Duration) (all []*unspent) {
+// takeUnspent takes for each kind of conclusion under each set of policies. The decisions are
+// concluded within the budget.
+func takeUnspent(t *testing.T, at *store.Store, budget time.Duration) (all []*unspent) {
 	t.Helper()
-	at := storetest.At(t, rdb, prefix)
 	for name, policies := range concludable() {
-		by := must(New(at, "owing", policies, closed(budget)))(t)
+		by := must(limit.New(at, "owing", policies, closed(budget)))(t)
 		for what, how := range concludes {
-			o := &unspent{limiter: must(New(at, "owing", policies, closed(10*time.Second)))(t), subject: name + "/" + what}
+			o := &unspent{limiter: must(limit.New(at, "owing", policies, closed(10*time.Second)))(t)}
 			o.by, o.used, o.settles = how.by, perSubject*how.used, what != "refund"
-			for range perSubject {
-				d := must(o.limiter.TakeN(t.Context(), o.subject, 100))(t)
-				if !d.Allowed {
-					t.Fatalf("%s: got a denial, want all allowed", o.subject)
+			for try := 0; len(o.all) < perSubject; try++ { // a busy machine may need longer than the budget
+				o.subject, o.all = fmt.Sprintf("%s/%s/%d", name, what, try), nil
+				for range perSubject {
+					if d, err := by.TakeN(t.Context(), o.subject, 100); err == nil && d.Allowed {
+						o.all = append(o.all, d)
+					}
 				}
-				d.grant.of = by
-				o.all = append(o.all, d)
 			}
 			all = append(all, o)
 		}
@@ -106,7 +107,7 @@ func concludeAll(t *testing.T, all []*unspent) (failed int) {
 		for _, d := range o.all {
 			done.Go(func() {
 				if err := o.by(context.Background(), d); err != nil {
-					if errors.Is(err, ErrSettle) || errors.Is(err, ErrRefund) {
+					if errors.Is(err, limit.ErrSettle) || errors.Is(err, limit.ErrRefund) {
 						t.Errorf("%s: got %v, want an error of Redis, or none", o.subject, err)
 					}
 					mu.Lock()
@@ -134,13 +135,11 @@ func lapseAll(t *testing.T, all []*unspent) {
 }
 
 // chargesWhatWasUsed waits for the background and compares what is charged with what was used.
-func chargesWhatWasUsed(t *testing.T, all []*unspent) {
+func chargesWhatWasUsed(t *testing.T, st *store.Store, all []*unspent) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := all[0].limiter.remote.Store.Drain(ctx); err != nil {
-		t.Error(err)
-	}
+	must(0, st.Drain(ctx))(t)
 	for _, o := range all {
 		d := must(o.limiter.TakeN(t.Context(), o.subject, 0))(t)
 		for s := range d.States() {
@@ -155,10 +154,8 @@ func chargesWhatWasUsed(t *testing.T, all []*unspent) {
 				t.Errorf("%s: got %d charged by %s, want the %d that were used, and up to %d more", o.subject, got, s.Policy, want, kept)
 			}
 		}
-		for _, d := range o.all {
-			if c := d.grant.conclusion.Load(); c == nil || c.stage.Load() == concluding {
-				t.Errorf("%s: got a decision that is still being concluded, want it over", o.subject)
-			}
+		if n := o.limiter.Stats().Concluding; n != 0 {
+			t.Errorf("%s: got %d decisions that are still being concluded, want none", o.subject, n)
 		}
 	}
 }
@@ -171,14 +168,15 @@ func TestWhatIsUsedIsChargedThroughAStall(t *testing.T) {
 		t.Run(stall.String(), func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
-			all := takeUnspent(t, srv.Client(t), srv.Prefix(t), 50*time.Millisecond)
+			st := storetest.At(t, srv.Client(t), srv.Prefix(t))
+			all := takeUnspent(t, st, 50*time.Millisecond)
 			srv.Pause(t)
 			began := time.Now()
 			failed := concludeAll(t, all)
 			redistest.Await(t, time.Minute, "the stall", func() bool { return time.Since(began) > stall })
 			srv.Resume(t)
 			lapseAll(t, all)
-			if chargesWhatWasUsed(t, all); failed == 0 {
+			if chargesWhatWasUsed(t, st, all); failed == 0 {
 				t.Error("no conclusion failed at first, want some that are repeated in the background")
 			}
 		})
@@ -186,8 +184,9 @@ func TestWhatIsUsedIsChargedThroughAStall(t *testing.T) {
 	t.Run("10s", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			m := bubble(t)
-			all := takeUnspent(t, redistest.BubbleClient(t, m), "neap:stall", 50*time.Millisecond)
+			m := redistest.Bubble(t)
+			st := storetest.At(t, redistest.BubbleClient(t, m), "neap:stall")
+			all := takeUnspent(t, st, 50*time.Millisecond)
 			resumed := make(chan struct{})
 			m.Server().SetPreHook(func(*server.Peer, string, ...string) bool {
 				<-resumed
@@ -201,7 +200,7 @@ func TestWhatIsUsedIsChargedThroughAStall(t *testing.T) {
 			if n := <-failed; n != len(all)*perSubject {
 				t.Errorf("got %d conclusions that failed at first, want all %d", n, len(all)*perSubject)
 			}
-			chargesWhatWasUsed(t, all)
+			chargesWhatWasUsed(t, st, all)
 		})
 	})
 }
@@ -217,7 +216,8 @@ func TestWhatIsUsedIsChargedThroughACut(t *testing.T) {
 				t.Parallel()
 				cutter := redistest.NewCutter(t)
 				rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = cutter.Dial })
-				l := must(New(storetest.At(t, rdb, srv.Prefix(t)), "cut", policies, closed(10*time.Second)))(t)
+				st := storetest.At(t, rdb, srv.Prefix(t))
+				l := must(limit.New(st, "cut", policies, closed(10*time.Second)))(t)
 				warm := must(l.Take(t.Context(), "warm"))(t)
 				if err := warm.Refund(t.Context()); err != nil {
 					t.Fatal(err)
@@ -232,8 +232,8 @@ func TestWhatIsUsedIsChargedThroughACut(t *testing.T) {
 						t.Fatalf("after %d bytes: got %v, want no error", bytes, err)
 					}
 					cutter.CutOnce(-1, 0)
-					o := &unspent{limiter: l, subject: fmt.Sprint(bytes), used: how.used, settles: what != "refund", all: []Decision{d}}
-					chargesWhatWasUsed(t, []*unspent{o})
+					o := &unspent{limiter: l, subject: fmt.Sprint(bytes), used: how.used, settles: what != "refund", all: []limit.Decision{d}}
+					chargesWhatWasUsed(t, st, []*unspent{o})
 				}
 				if bytes < 300 {
 					t.Errorf("got %d bytes of a conclusion, want some hundreds", bytes)

@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 	for _, d := range drivers {
 		for _, f := range features {
 			for _, row := range append(names(kinds), "set") {
-				if slices.Contains(f.without, row) || f.on != "" && f.on != d.name || f.several && d.lone {
+				if slices.Contains(f.without, row) || f.on != "" && f.on != d.name {
 					continue
 				}
 				t.Run(d.name+"/"+f.name+"/"+row, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestTable(t *testing.T) {
 						if d.few {
 							walks /= 5
 						}
-						if f.many {
-							walks *= 5
+						if f.walks > 0 {
+							walks = int(f.walks * float64(walks))
 						}
 						for i := range max(walks, 1) {
 							w := newWalk(t, rng, d, f, f.specs(rng, row, rng.IntN(12)))

@@ -229,6 +229,7 @@ func (w *walk) byHand(d time.Duration, do func(*limit.Limiter) (left time.Durati
 	if d >= 0 {
 		was := w.model.ban(w.now(), d)
 		if w.ones != nil {
+			was = max(was, w.ones[w.by].untold(w.now()))
 			w.ones[w.by].hearsOf(w.now(), d)
 		}
 		if d == 0 && !w.driver.down && found != (was > 0) {

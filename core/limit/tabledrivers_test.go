@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
@@ -42,6 +41,8 @@ type processes struct {
 	// keys are the keys in Redis, and lives sets how long one lives; 0 is for ever.
 	keys  func(pattern string) []string
 	lives func(key string, d time.Duration)
+	// dump returns all that stands in Redis; nil where keys may end at any time.
+	dump  func() redistest.Dumped
 	clock *redistest.OnClock // of Redis; nil if it is that of the process
 }
 
@@ -51,14 +52,14 @@ var drivers = []driver{
 	}},
 	{name: "without Redis", down: true, before: func(*testing.T) func(*testing.T) processes {
 		return func(t *testing.T) processes {
-			rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, embedded(t))}
+			rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
 			rdb.Cut("refused")
 			return processes{one: on(t, rdb, "neap")}
 		}
 	}},
 	{name: "miniredis", coarse: true, before: func(*testing.T) func(*testing.T) processes {
 		return func(t *testing.T) processes {
-			m := embedded(t)
+			m := redistest.Bubble(t)
 			all := sharing(t, "neap", func() *redis.Client { return redistest.BubbleClient(t, m) })
 			rdb := redistest.BubbleClient(t, m)
 			all.lives = func(key string, d time.Duration) {
@@ -70,6 +71,7 @@ var drivers = []driver{
 					t.Fatal(err)
 				}
 			}
+			all.dump = func() redistest.Dumped { return redistest.Dump(t, rdb, "neap:limit:") }
 			return all
 		}
 	}},
@@ -115,15 +117,6 @@ func sharing(t *testing.T, prefix string, connect func() *redis.Client) processe
 			return all
 		},
 	}
-}
-
-// embedded is a miniredis in a bubble.
-func embedded(t *testing.T) *miniredis.Miniredis {
-	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	t.Cleanup(m.Close)
-	return m
 }
 
 // on makes limiters on a client's Redis.

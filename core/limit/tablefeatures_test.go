@@ -19,8 +19,7 @@ type feature struct {
 	changed bool
 	// outages: three processes lose Redis at times.
 	outages bool
-	several bool     // it has several subjects
-	many    bool     // it makes more walks, since scripts of its own decide what is asked together
+	walks   float64  // how many it makes, beside those of other features; 0 means as many
 	without []string // rows that it does not concern
 	on      string   // the only driver, if it is not for all
 }
@@ -55,7 +54,7 @@ var features = []feature{
 		}
 		return s
 	}},
-	{name: "together", several: true, many: true, acts: []func(*walk){(*walk).together}},
+	{name: "together", walks: 3, acts: []func(*walk){(*walk).together, (*walk).together, (*walk).spoil}},
 	{name: "waiting", acts: []func(*walk){(*walk).wait}},
 	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
 		return shared(settled(rng, s))
@@ -68,7 +67,7 @@ var features = []feature{
 		change: func(rng *rand.Rand, s spec) spec { return banned(rng, kept(rng, shared(s))) },
 	},
 	{name: "kept", without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
-	{name: "lease", without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},
+	{name: "lease", walks: 0.25, without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},
 	{name: "changed", changed: true, without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
 	{
 		name: "all", opts: limit.Options{RememberDenials: time.Second},

@@ -198,6 +198,13 @@ func (s spec) scaled(most, times int64) spec {
 	return s
 }
 
+// isBrief reports whether it has windows that are not longer than most.
+func (s spec) isBrief(most time.Duration) bool {
+	brief := false
+	s.edit(func(f fields) { brief = f.window != nil && *f.window <= most })
+	return brief
+}
+
 // randomBan has spans of all sizes.
 func randomBan(rng *rand.Rand) *limit.Ban {
 	span := func() time.Duration {

@@ -17,10 +17,14 @@ type answer struct {
 	receipt  *receipt
 }
 
-// together has callers of some subjects take at one moment. Some of their calls are merged. The
-// decisions about a subject are those of one caller after the other, in some order.
+// together has callers of some subjects take at one moment, or of one subject if others are on
+// other servers. Some of their calls are merged. The decisions about a subject are those of one
+// caller after the other, in some order.
 func (w *walk) together() {
 	w.Helper()
+	if w.ones != nil || w.feature.opts.RememberDenials > 0 || slices.ContainsFunc(w.model.parts, isLeased) {
+		return // who asks first decides what others remember, and a settlement finds its estimate in the model that took it
+	}
 	l := w.asks(w.rng.IntN(len(w.limiters)))
 	got := map[string][]*answer{}
 	var calling sync.WaitGroup
@@ -29,7 +33,10 @@ func (w *walk) together() {
 		if w.rng.IntN(3) == 0 { // else it is that of the one before: such calls are a run
 			cost = []int64{w.cost(), min(w.rng.Int64N(4), capacity(w.versions[w.by]))}[w.rng.IntN(2)]
 		}
-		subject, a := []string{"s", "s", "s", "t", "u"}[w.rng.IntN(5)], &answer{cost: cost}
+		subject, a := "s", &answer{cost: cost}
+		if !w.driver.lone {
+			subject = []string{"s", "s", "s", "t", "u"}[w.rng.IntN(5)]
+		}
 		got[subject] = append(got[subject], a)
 		calling.Go(func() {
 			var err error
@@ -47,6 +54,8 @@ func (w *walk) together() {
 				w.beside[subject] = newModel(w.versions[w.by], m.inProcess)
 			}
 			m = w.beside[subject]
+			m.become(w.versions[w.by])
+			m.one = w.model.one
 		}
 		after := w.inSomeOrder(m, all)
 		if after == nil {
@@ -71,7 +80,11 @@ func (w *walk) inSomeOrder(m *model, all []*answer) *model {
 	if len(all) == 0 {
 		return m
 	}
+	bans := slices.ContainsFunc(m.parts, func(p *part) bool { return p.bans != nil })
 	for i, a := range all {
+		if slices.ContainsFunc(all[:i], func(other *answer) bool { return other.cost == a.cost && other.equal(a.view) }) {
+			continue // like one that was tried
+		}
 		after := m.clone()
 		want, taken := after.take(w.now(), a.cost, false)
 		if !a.equal(want) {
@@ -79,11 +92,16 @@ func (w *walk) inSomeOrder(m *model, all []*answer) *model {
 		}
 		a.receipt = taken
 		rest := slices.Delete(slices.Clone(all), i, i+1)
-		if after = w.inSomeOrder(after, rest); after != nil || !a.decision.Allowed { // a denial changes nothing, so it may come first
+		if after = w.inSomeOrder(after, rest); after != nil || !a.decision.Allowed && !bans { // a denial changes nothing, so it may come first
 			return after
 		}
 	}
 	return nil
+}
+
+func isLeased(p *part) bool {
+	_, is := p.state.(*leased)
+	return is
 }
 
 func texts(all []*answer) (texts []string) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // walk is a subject that is asked for at random, beside its model.
@@ -167,6 +168,8 @@ func (w *walk) step() {
 		w.feature.acts[w.rng.IntN(len(w.feature.acts))](w)
 	case n < 4:
 		w.ask(true)
+	case n == 4 && w.rng.IntN(3) == 0:
+		w.together()
 	default:
 		w.ask(false)
 	}
@@ -183,9 +186,17 @@ func (w *walk) ask(peek bool) {
 	if peek {
 		ask = l.PeekN
 	}
+	looks := peek && w.all.dump != nil && w.rng.IntN(4) == 0
+	var before redistest.Dumped
+	if looks {
+		before = w.all.dump()
+	}
 	d, err := ask(w.Context(), "s", cost)
 	if err != nil {
 		w.fail("got %v, want a decision", err)
+	}
+	if looks && !w.all.dump().Is(before) {
+		w.fail("a peek: got something else in Redis, want nothing written")
 	}
 	want, taken := w.decides(cost, peek)
 	w.same(d, want)

@@ -1,19 +1,22 @@
-package limit
+package limit_test
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // withUnit is a policy of each kind with a unit.
-func withUnit(unit string) []Policy {
-	return []Policy{
-		TokenBucket{Name: "bucket", Rate: 3, Per: time.Hour, Unit: unit},
-		FixedWindow{Name: "window", Limit: 3, Window: time.Hour, Unit: unit},
-		SlidingWindow{Name: "sliding", Limit: 3, Window: time.Hour, Unit: unit},
-		SlidingLog{Name: "log", Limit: 3, Window: time.Hour, Unit: unit},
-		Shadow(FixedWindow{Name: "shadow", Limit: 3, Window: time.Hour, Unit: unit}),
+func withUnit(unit string) []limit.Policy {
+	return []limit.Policy{
+		limit.TokenBucket{Name: "bucket", Rate: 3, Per: time.Hour, Unit: unit},
+		limit.FixedWindow{Name: "window", Limit: 3, Window: time.Hour, Unit: unit},
+		limit.SlidingWindow{Name: "sliding", Limit: 3, Window: time.Hour, Unit: unit},
+		limit.SlidingLog{Name: "log", Limit: 3, Window: time.Hour, Unit: unit},
+		limit.Shadow(limit.FixedWindow{Name: "shadow", Limit: 3, Window: time.Hour, Unit: unit}),
 	}
 }
 
@@ -21,10 +24,10 @@ func withUnit(unit string) []Policy {
 // unit keeps what was counted.
 func TestUnitIsAWordForClients(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
+	_, rdb := redistest.Miniredis(t)
 	taken := 0
-	for unit, want := range map[string]string{"": "", UnitRequests: "", UnitContentBytes: UnitContentBytes, "x": "x"} {
-		l := must(New(rdb, "unit", withUnit(unit), closed(5*time.Second)))(t)
+	for unit, want := range map[string]string{"": "", limit.UnitRequests: "", limit.UnitContentBytes: limit.UnitContentBytes, "x": "x"} {
+		l := must(limit.New(rdb, "unit", withUnit(unit), closed(5*time.Second)))(t)
 		d, err := l.Take(t.Context(), "s")
 		taken++
 		if err != nil || d.Allowed != (taken <= 3) {
@@ -46,20 +49,20 @@ func TestUnitIsAWordForClients(t *testing.T) {
 func TestUnitIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{" ", "content bytes", "bytes\"", "öre", strings.Repeat("x", 65), "a\r\nb"} {
-		_, err := NewLocal("unit", withUnit(unit), nil)
+		_, err := limit.NewLocal("unit", withUnit(unit), nil)
 		if err == nil || strings.Count(err.Error(), "Unit is ") != 5 || !strings.Contains(err.Error(), "policies[4]") {
 			t.Errorf("the unit %.20q: got %v, want a fault of each policy", unit, err)
 		}
 	}
-	mixed := []Policy{
-		FixedWindow{Name: "a", Limit: 3, Window: time.Hour, Unit: UnitRequests},
-		FixedWindow{Name: "b", Limit: 3, Window: time.Minute},
-		FixedWindow{Name: "c", Limit: 3, Window: time.Second, Unit: UnitContentBytes},
+	mixed := []limit.Policy{
+		limit.FixedWindow{Name: "a", Limit: 3, Window: time.Hour, Unit: limit.UnitRequests},
+		limit.FixedWindow{Name: "b", Limit: 3, Window: time.Minute},
+		limit.FixedWindow{Name: "c", Limit: 3, Window: time.Second, Unit: limit.UnitContentBytes},
 	}
-	if _, err := NewLocal("unit", mixed[:2], nil); err != nil {
+	if _, err := limit.NewLocal("unit", mixed[:2], nil); err != nil {
 		t.Errorf("the default unit and its name: got %v, want no error", err)
 	}
-	if _, err := NewLocal("unit", mixed, nil); err == nil || !strings.Contains(err.Error(), "policies[2] (limit.FixedWindow): Unit is \"content-bytes\"") {
+	if _, err := limit.NewLocal("unit", mixed, nil); err == nil || !strings.Contains(err.Error(), "policies[2] (limit.FixedWindow): Unit is \"content-bytes\"") {
 		t.Errorf("two units: got %v, want a fault of policies[2]", err)
 	}
 }

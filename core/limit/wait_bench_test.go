@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -38,10 +39,10 @@ func BenchmarkWaitFor(b *testing.B) {
 
 func waitBench(b *testing.B, rdb *redis.Client, waiters int, rate int64) {
 	b.Helper()
-	policies := []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: rate / 10}}
-	opts := &Options{Fail: store.FailClosed, MaxWaiting: 2 * waiters, Budget: 5 * time.Second}
-	l := must(New(rdb, "bench", policies, opts))(b)
-	other := must(New(rdb, "bench", policies, opts))(b)
+	policies := []limit.Policy{limit.TokenBucket{Rate: rate, Per: time.Second, Burst: rate / 10}}
+	opts := &limit.Options{Fail: store.FailClosed, MaxWaiting: 2 * waiters, Budget: 5 * time.Second}
+	l := must(limit.New(rdb, "bench", policies, opts))(b)
+	other := must(limit.New(rdb, "bench", policies, opts))(b)
 	subject := fmt.Sprintf("s%d", time.Now().UnixNano())
 	ctx, cancel := context.WithCancel(b.Context())
 	var granted, denied atomic.Int64

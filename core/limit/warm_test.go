@@ -1,4 +1,4 @@
-package limit
+package limit_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -21,8 +22,8 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 	for name, c := range behindProxies(t, redistest.NewStandalone(t), redistest.NewCluster(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := must(New(storetest.At(t, c.rdb, c.prefix), "warm",
-				[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, closed(5*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, c.rdb, c.prefix), "warm",
+				[]limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, closed(5*time.Second)))(t)
 			if err := l.Warm(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -51,14 +52,14 @@ func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t)
-	l := must(New(storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Queued}), "warm",
-		[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
+	l := must(limit.New(storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Queued}), "warm",
+		[]limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*script.Script{windowScript, manyScript, settleScript, resetScript} {
-		if there, err := srv.Admin(t).ScriptExists(t.Context(), s.SHA()).Result(); err != nil || !there[0] {
-			t.Errorf("%s: got %v, %v, want it loaded", s.Name(), there, err)
+	for _, name := range []string{"limit_window.lua", "limit_many.lua", "limit_settle.lua", "limit_reset.lua"} {
+		if there, err := srv.Admin(t).ScriptExists(t.Context(), shaOf(name)).Result(); err != nil || !there[0] {
+			t.Errorf("%s: got %v, %v, want it loaded", name, there, err)
 		}
 	}
 }
@@ -66,12 +67,12 @@ func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
 // TestWarmHasItsOwnTime, whatever the budget of a decision is.
 func TestWarmHasItsOwnTime(t *testing.T) {
 	t.Parallel()
-	_, client := newServer(t)
+	_, client := redistest.Miniredis(t)
 	rdb := &redistest.HookedClient{Processor: client}
 	slow := func(redis.Cmder) { time.Sleep(50 * time.Millisecond) } // which is longer than the budget
 	rdb.Before.Store(&slow)
 	st := storetest.Open(t, rdb, store.Options{FirstContact: time.Millisecond})
-	l := must(New(st, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, closed(time.Millisecond)))(t)
+	l := must(limit.New(st, "warm", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, closed(time.Millisecond)))(t)
 	if _, err := l.Take(t.Context(), "s"); err == nil {
 		t.Error("a take with a budget that is too short: got no error, want one: this test is about it")
 	}
@@ -83,7 +84,7 @@ func TestWarmHasItsOwnTime(t *testing.T) {
 // TestWarmTellsWhatIsWrong, whatever the failure mode is.
 func TestWarmTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	policies := []Policy{FixedWindow{Limit: 5, Window: time.Hour}}
+	policies := []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}
 	srv := redistest.NewStandalone(t)
 	paused := redistest.NewStandalone(t)
 	paused.Pause(t)
@@ -97,7 +98,7 @@ func TestWarmTellsWhatIsWrong(t *testing.T) {
 	} {
 		rdb := redis.NewClient(&c.opts)
 		defer rdb.Close()
-		l := must(New(rdb, "warm", policies, nil))(t)
+		l := must(limit.New(rdb, "warm", policies, nil))(t)
 		patience := time.Minute
 		if name == "no answer" {
 			patience = 2500 * time.Millisecond

@@ -1,0 +1,207 @@
+package limit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/wire"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestWithoutRoomAConclusionIsDropped at once, and the error says what it would have done.
+func TestWithoutRoomAConclusionIsDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+		l := must(New(rdb, "room", []Policy{FixedWindow{Limit: 1000, Window: time.Hour}}, closed(time.Second)))(t)
+		l.late.Room = 1
+		first, last := must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 200))(t)
+		rdb.Cut("refused")
+		_ = first.Refund(t.Context())
+		_, err := last.Settle(t.Context(), 50)
+		dropped, is := errors.AsType[*DroppedError](err)
+		if !is || *dropped != (DroppedError{"s", 200, 50, dropped.Err}) {
+			t.Errorf("the second conclusion with room for one: got %v, want a DroppedError of 200 to 50", err)
+		}
+		if _, err := last.Settle(t.Context(), 50); !errors.Is(err, ErrSettle) {
+			t.Errorf("again: got %v, want ErrSettle", err)
+		}
+		if got := l.Stats(); got.Dropped != 1 || got.Concluding != 1 {
+			t.Errorf("got stats %+v, want one dropped and one in the background", got)
+		}
+		rdb.Mend()
+		if err := l.remote.Store.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReadingsThatCrossAChange: a reading that was asked for while a change was on its
+// way may be older than the change. It says nothing, whether it arrives before the change
+// is answered or after.
+func TestReadingsThatCrossAChange(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change  func(ctx context.Context, l *Limiter) error
+		reading int64 // how long the ban lasts, in milliseconds
+		want    bool
+	}{
+		"a ban, and Unban":          {func(ctx context.Context, l *Limiter) error { _, err := l.Unban(ctx, "s"); return err }, 60_000, false},
+		"none, and Ban":             {func(ctx context.Context, l *Limiter) error { return l.Ban(ctx, "s", time.Hour) }, 0, true},
+		"a longer ban, and Ban":     {func(ctx context.Context, l *Limiter) error { return l.Ban(ctx, "s", time.Millisecond) }, 60_000, false},
+		"none, and another reading": {func(ctx context.Context, l *Limiter) error { _, err := l.Take(ctx, "s"); return err }, 0, true},
+	} {
+		for _, early := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				away := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+				rdb := &redistest.HookedClient{Processor: away}
+				l := must(New(rdb, "n", []Policy{WithBan(FixedWindow{Name: "guesses", Limit: 5, Window: time.Minute}, Ban{After: 1, Within: time.Hour, For: 30 * time.Minute})}, &Options{Budget: time.Minute}))(t)
+				must(0, l.Ban(t.Context(), "s", time.Hour))(t)
+				crossing := newGrant("s", 1, 1)
+				crossing.readings[0].ban = c.reading
+				within := func(redis.Cmder) {
+					time.Sleep(time.Second)
+					crossing.asked = time.Now()
+					time.Sleep(time.Second)
+					if early {
+						l.local.note(l, crossing)
+					}
+				}
+				rdb.Before.Store(&within)
+				must(0, c.change(t.Context(), l))(t)
+				rdb.Before.Store(nil)
+				time.Sleep(time.Second)
+				if !early {
+					l.local.note(l, crossing)
+				}
+				away.Cut("refused")
+				if d := must(l.Peek(t.Context(), "s"))(t); d.Banned() != c.want {
+					t.Errorf("%s, early %t: got %+v, want banned %t", name, early, d, c.want)
+				}
+			})
+		}
+	}
+}
+
+// TestWaitersOfOneSubjectDoNotHoldUpAnother, nor a refund of it: each has a lock of its own.
+func TestWaitersOfOneSubjectDoNotHoldUpAnother(t *testing.T) {
+	t.Parallel()
+	l := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
+	busy, _ := l.join("busy", 1, nil)
+	busy.of.mu.Lock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d, err := l.WaitFor(t.Context(), "free", 1, time.Minute)
+		if err != nil || !d.Allowed {
+			t.Errorf("a free subject: got %+v, %v, want it allowed", d, err)
+		}
+		if err := d.Refund(t.Context()); err != nil {
+			t.Errorf("its refund: got %v, want none", err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Error("while another subject's queue is locked: got a free subject still waiting after a minute, want it served")
+	}
+	busy.of.mu.Unlock()
+	<-done
+	l.queues.leave(busy)
+}
+
+// TestWaitIgnoresAnOldDenial: one that was asked for before permits were given back, and
+// arrives after that.
+func TestWaitIgnoresAnOldDenial(t *testing.T) {
+	t.Parallel()
+	l := newTestLocal(t, nil, FixedWindow{Limit: 10, Window: time.Hour})
+	w, _ := l.join("s", 1, nil)
+	before := w.of.freed
+	l.changed("s")
+	w.of.answered(w, &Decision{}, nil, before)
+	if w.of.last != nil {
+		t.Errorf("an old denial: got %+v stored, want it ignored", w.of.last)
+	}
+	w.of.answered(w, &Decision{}, nil, w.of.freed)
+	if w.of.last == nil {
+		t.Error("the next denial: got it ignored too, want it stored")
+	}
+}
+
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := &serverClock{at: 1e9, sent: now, got: now.Add(3 * time.Microsecond)}
+	for _, c := range []struct {
+		from, to time.Duration
+		want     moment
+	}{
+		{0, 3 * time.Microsecond, moment{1e9 - 4, 1e9 + 4}}, // rounded outwards, by a thousandth of 3 µs
+		{-time.Second, -time.Second, moment{1e9 - 1_001_004, 1e9 - 999_000}},
+		{time.Second, time.Second, moment{1e9 + 998_997, 1e9 + 1_001_000}},
+	} {
+		got := s.between(now.Add(c.from), now.Add(c.to))
+		if got != c.want {
+			t.Errorf("the server's clock between %v and %v: got %+v, want %+v", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+// TestScriptsOfDecisionsAreBatched: the script of every decision goes through the queue.
+func TestScriptsOfDecisionsAreBatched(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	rng := redistest.Rand(t)
+	for _, k := range kinds {
+		if s := must(New(rdb, "batched", []Policy{randomPolicy(rng, k)}, nil))(t).remote.script; !(*wire.Script)(s).IsBatched() {
+			t.Errorf("%s: got %s, which is sent by itself, want it to be batched", k, s.Name())
+		}
+	}
+}
+
+// TestAHintOfInstancesThatAreNotKnown: it is given once, where processes together admit
+// more than the limit.
+func TestAHintOfInstancesThatAreNotKnown(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
+	for name, c := range map[string]struct {
+		opts   Options
+		scaled int // the argument of SetInstances, unless it is 0
+		want   int
+	}{
+		"not known":        {Options{}, 0, 1},
+		"one":              {Options{Instances: 1}, 0, 0},
+		"set later":        {Options{}, 3, 0},
+		"without a limit":  {Options{Fail: store.FailOpen}, 0, 0},
+		"without requests": {Options{Fail: store.FailClosed}, 0, 0},
+	} {
+		instancesHint = background.Hint{}
+		var rdb redistest.AbsentClient
+		rdb.Gone.Store(true)
+		l := must(New(&rdb, "n", []Policy{FixedWindow{Limit: 9, Window: time.Hour}}, &c.opts))(t)
+		if c.scaled > 0 {
+			must(0, l.SetInstances(c.scaled))(t)
+		}
+		var text bytes.Buffer
+		restore := redistest.DefaultLog(t, slog.NewTextHandler(&text, nil))
+		for range 3 {
+			if d, err := l.Take(t.Context(), "a subject"); err == nil != (c.opts.Fail != store.FailClosed) || err == nil && !d.Degraded {
+				t.Errorf("%s: got %+v, %v, want no decision of Redis", name, d, err)
+			}
+		}
+		near := must(NewLocal("n", []Policy{FixedWindow{Limit: 9, Window: time.Hour}}, nil))(t)
+		must(near.Take(t.Context(), "a subject"))(t)
+		restore()
+		if n := strings.Count(text.String(), "set Instances to the number of your processes"); n != c.want || strings.Contains(text.String(), "a subject") {
+			t.Errorf("%s: got %q, want %d lines with the remedy, and no subject", name, text.String(), c.want)
+		}
+	}
+}
