@@ -137,15 +137,15 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 			t.Fatalf("got RetryAfter %v, want at most %v of a policy with the window %v",
 				d.RetryAfter, longest, window)
 		}
+		for _, key := range redistest.KeysOf(t, admin, prefix+":limit:"+name) {
+			if ttl := admin.PTTL(ctx, key).Val(); ttl == -1 || ttl > time.Hour {
+				t.Fatalf("%s: after a request that is granted %t: got a time to live of %v, want at most an hour", key, d.Allowed, ttl)
+			}
+		}
 		return d.Allowed
 	})
 	if took := time.Since(began); took > longest+5*time.Second {
 		t.Errorf("got denials for %v, want at most %v", took, longest+5*time.Second)
-	}
-	for _, key := range redistest.KeysOf(t, admin, prefix+":limit:"+name) {
-		if ttl := admin.PTTL(ctx, key).Val(); ttl == -1 || ttl > time.Hour {
-			t.Errorf("%s: got a time to live of %v, want at most an hour", key, ttl)
-		}
 	}
 }
 

@@ -42,6 +42,9 @@ func TestTable(t *testing.T) {
 							walks = int(f.walks * float64(walks))
 						}
 						for i := range max(walks, 1) {
+							if failfast && failed.Load() {
+								return
+							}
 							w := newWalk(t, rng, d, f, f.specs(rng, row, rng.IntN(12)))
 							w.open(all, fmt.Sprint("w", i))
 							for range 50 {

@@ -54,7 +54,7 @@ var features = []feature{
 		}
 		return s
 	}},
-	{name: "together", walks: 3, acts: []func(*walk){(*walk).together, (*walk).together, (*walk).spoil}},
+	{name: "together", walks: 3, acts: []func(*walk){(*walk).together, (*walk).spoiledTogether}},
 	{name: "waiting", acts: []func(*walk){(*walk).wait}},
 	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
 		return shared(settled(rng, s))

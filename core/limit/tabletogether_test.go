@@ -74,6 +74,14 @@ func (w *walk) together() {
 	}
 }
 
+// spoiledTogether has callers ask for a key that lives too long, or for ever, before one of them has
+// healed it.
+func (w *walk) spoiledTogether() {
+	w.Helper()
+	w.spoil()
+	w.together()
+}
+
 // inSomeOrder returns the model after all answers in an order in which it gives each of them, or nil if
 // there is none.
 func (w *walk) inSomeOrder(m *model, all []*answer) *model {
