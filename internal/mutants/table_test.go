@@ -19,9 +19,16 @@ func TestTablesApply(t *testing.T) {
 		if len(bugs) < fewest {
 			t.Errorf("%s: got %d bugs, want %d at least", of.name, len(bugs), fewest)
 		}
+		known := map[string]bool{}
 		for _, m := range bugs {
+			known[m.why], known[m.file] = true, true
 			if _, err := m.source(root); err != nil {
 				t.Errorf("%s: %s: %v", of.name, m.why, err)
+			}
+		}
+		for what := range of.fewer {
+			if !known[what] {
+				t.Errorf("%s: got tests for %q, which is neither a bug nor a file with bugs", of.name, what)
 			}
 		}
 	}

@@ -1,0 +1,74 @@
+package main
+
+// limitTests are the tests that must catch a bug: by why it is one, or else by its file. For the
+// rest it is TestTable as a whole. They are few, so that a bug costs seconds.
+var limitTests = map[string]string{
+	"lua/limit_bucket.lua":      rows("bucket"),
+	"lua/limit_bucket_fast.lua": rows("bucket|fast_bucket"),
+	"lua/limit_bucket_kept.lua": rows("kept_bucket"),
+	"lua/limit_window.lua":      rows("fixed_window"),
+	"lua/limit_sliding.lua":     rows("sliding_window"),
+	"lua/limit_calendar.lua":    rows("calendar_window"),
+	"lua/limit_log.lua":         rows("sliding_log"),
+	"lua/limit_set.lua":         "^TestTable$/^(miniredis|server)$",
+	"lua/limit_settle.lua":      features("refund|settle|instances|kept|lease|changed|all"),
+	"lua/limit_ban.lua":         features("ban|all"),
+	"lua/limit_renew.lua":       features("lease"),
+	"lua/limit_many.lua":        features("together"),
+
+	"core/limit/bucket.go":     rows("bucket|fast_bucket"),
+	"core/limit/window.go":     rows("fixed_window"),
+	"core/limit/sliding.go":    rows("sliding_window"),
+	"core/limit/log.go":        rows("sliding_log"),
+	"core/limit/keptbucket.go": rows("kept_bucket"),
+	"core/limit/calendar.go":   rows("calendar_window"),
+	"core/limit/civil.go":      rows("calendar_window") + "|TestPeriods",
+	"core/limit/ban.go":        features("ban|outages|all"),
+	"core/limit/banrecords.go": features("outages") + "|TestAnOutageLiftsNoBan|TestABanEndsInAnOutage|TestRedisDecidesAloneAgain|TestReadingsThatCrossAChange",
+	"core/limit/bansbyend.go":  "Ban|Flood",
+	"core/limit/merge.go":      features("together"),
+	"core/limit/seed.go":       features("outages") + "|Seed",
+	"core/limit/instances.go":  features("instances|outages"),
+	"core/limit/accounts.go":   "Prepaid|Permit|Account|Impatient|Reset|Denial",
+	"core/limit/permits.go":    "Prepaid|Permit",
+	"core/limit/prepaid.go":    "Prepaid|Kept",
+	"core/limit/queue.go":      "Wait|Queue|Denial",
+	"core/limit/forecast.go":   "Wait",
+	"core/limit/order.go":      "Wait|Order",
+	"core/limit/all.go":        "TestAll",
+	"core/limit/clock.go":      "Refund|Between|Conclusions",
+	"core/limit/conclude.go":   "Conclud|Settle|Refund|Used|Room|Once",
+	"core/limit/estimate.go":   "Estimate|Lease|Renew",
+
+	"a fast bucket does not heal a time to live":             "TestStateHeals",
+	"a kept bucket keeps more debt than anyone allows":       "TestKeptBucketHeals|TestTable/server/clock_set_back/kept_bucket",
+	"a log keeps a permit that was not granted":              "TestEachCommandMadeToFail",
+	"a log's denial does not heal its time to live":          "TestStateHeals",
+	"a set takes back more than is used":                     "TestNoMoreComesBackThanIsUsed",
+	"a set takes estimates back and leaves them":             "TestWhoTakesNoEstimatesBack",
+	"a question takes estimates back":                        "TestWhoTakesNoEstimatesBack",
+	"a set's log keeps what has left":                        "TestALogIsSmall|TestALogGivesBackItsRoom|TestKeys",
+	"a set's kept bucket trusts a time to come":              features("clock_set_back"),
+	"a count of denials waits for a clock that was set back": features("clock_set_back") + "|TestDenialsBeforeTheClockWasSetBack",
+	"a set's fast bucket does not heal its time to live":     "TestStateHeals",
+	"an estimate is left that was not charged":               "TestEachCommandMadeToFail",
+	"a set's log keeps entries without a time to live":       "TestEachCommandMadeToFail",
+	"a ban is told that was not stored":                      "TestDenialStandsUncounted",
+	"a conclusion runs twice":                                "TestLostRefundRunsOnce|TestSettlesAreExactWithLostReplies",
+	"a conclusion leaves no marker":                          "TestLostRefundRunsOnce|TestSettlesAreExactWithLostReplies",
+	"a repeated settlement forgives nothing":                 "TestForgivenIsExact|TestSettlesAreExactWithLostReplies",
+	"the clock of another server goes unnoticed":             "TestConclusions",
+	"a bucket gives back what has drained":                   "Refund",
+	"a bucket gives back more than was taken":                "Refund",
+	"a log gives back what has left":                         "Refund",
+	"a window gives back more than is used":                  "Refund|Conclusions",
+	"a conclusion that changed nothing leaves its marker":    "Refund|Conclusions|Settle|Permission",
+	"a renewal tells that all are there":                     "Estimate|Lease",
+	"merged calls read what is no number":                    "TestMerged",
+}
+
+// rows are the tests of some kinds of policies.
+func rows(kinds string) string { return "^TestTable$/././^(" + kinds + ")$" }
+
+// features are the tests of some features, of all kinds.
+func features(some string) string { return "^TestTable$/./^(" + some + ")$" }
