@@ -99,3 +99,36 @@ func windowOf(m *miniredis.Miniredis) string {
 	}
 	return ""
 }
+
+// TestNothingRenewsWhatWasTakenBack: the process whose estimate it was renews it no more.
+func TestNothingRenewsWhatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := redistest.Bubble(t)
+		leased := limit.WithLease(limit.FixedWindow{Limit: 10, Window: time.Hour}, 10*time.Second)
+		rdb, sent := redistest.BubbleClient(t, m), new(redistest.CountingHook)
+		rdb.AddHook(sent)
+		d := must(must(limit.New(rdb, "back", []limit.Policy{leased}, closed(time.Second)))(t).TakeN(t.Context(), "s", 6))(t)
+		sent.Scripts.Store(0)
+		time.Sleep(5 * time.Second)
+		if sent.Scripts.Load() == 0 {
+			t.Fatal("in half a lease: got no renewal, want one")
+		}
+		m.SetError("LOADING Redis is loading the dataset in memory") // no renewal reaches it
+		time.Sleep(11 * time.Second)
+		m.SetError("")
+		other := must(limit.New(redistest.BubbleClient(t, m), "back", []limit.Policy{leased}, closed(time.Second)))(t)
+		if d := must(other.TakeN(t.Context(), "s", 10))(t); !d.Allowed {
+			t.Fatal("after the lease: got a denial, want the estimate taken back")
+		}
+		time.Sleep(10 * time.Second) // it tries once more
+		sent.Scripts.Store(0)
+		time.Sleep(time.Minute)
+		if n := sent.Scripts.Load(); n > 0 {
+			t.Errorf("in a minute after it was taken back: got %d renewals, want none", n)
+		}
+		if _, err := d.Settle(t.Context(), 6); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -56,6 +56,19 @@ func TestALogIsSmall(t *testing.T) {
 	if size := admin.MemoryUsage(t.Context(), key, 0).Val(); size > 12*1000 {
 		t.Errorf("a log of 1,000 permits: got %d bytes, want at most %d", size, 12*1000)
 	}
+
+	brief := limit.SlidingLog{Limit: 5, Window: 20 * time.Millisecond}
+	for name, policies := range map[string][]limit.Policy{"alone": {brief}, "set": {brief, limit.FixedWindow{Limit: 1e6, Window: time.Hour}}} {
+		l := must(limit.New(storetest.At(t, rdb, prefix), name, policies, closed(time.Minute)))(t)
+		for range 20 {
+			must(l.WaitFor(t.Context(), "s", 1, time.Minute))(t)
+		}
+		for _, key := range redistest.KeysOf(t, admin, prefix+":limit:"+name) {
+			if n, err := admin.LLen(t.Context(), key).Result(); err == nil && n > 5 {
+				t.Errorf("%s: a log of 5 permits after 20: got %d entries, want at most 5", name, n)
+			}
+		}
+	}
 }
 
 // TestKeysAreAsSmallAsDocumented asks a real server for the size of one key of each
