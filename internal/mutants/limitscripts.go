@@ -145,8 +145,6 @@ var limitScripts = []source{
 		{"debt grows without a bound", "local fit = math.max(math.min(room, permits), 0)", "local fit = permits"},
 		{"a bucket gives back what has drained", "local own = told - math.max(time - ticks(soonest, tick), 0) * pace", "local own = told + 0"},
 		{"a bucket gives back nothing", "return math.min(own, whole)", "return 0"},
-		{"a bucket gives back more than was taken", "return math.min(own, whole)", "return own"},
-		{"a log gives back what has left", "if more < 0 and told + pace > now then", "if more < 0 then"},
 		{"a log gives back all of a moment", "call('LREM', key, more, told)", "call('LREM', key, '0', told)"},
 		{"a bucket owes without a bound", "change = math.max(math.min(most - debt, more * unit), 0)\n        forgiven = math.max(forgiven, more - ticks(change, unit))\n      else\n        local own", "change = more * unit\n        forgiven = math.max(forgiven, more - ticks(change, unit))\n      else\n        local own"},
 		{"a bucket that is given back entirely stays", "        if debt <= 0 then\n          debt = 0\n          later(function() return call('DEL', key) end)", "        if debt <= 0 then\n          debt = 0"},

@@ -14,7 +14,7 @@ var limitTests = map[string]string{
 	"lua/limit_settle.lua":      features("refund|settle|instances|kept|lease|changed|all"),
 	"lua/limit_ban.lua":         features("ban|all"),
 	"lua/limit_renew.lua":       features("lease"),
-	"lua/limit_many.lua":        features("together"),
+	"lua/limit_many.lua":        features("together") + "|TestMerged",
 
 	"core/limit/bucket.go":     rows("bucket|fast_bucket"),
 	"core/limit/window.go":     rows("fixed_window"),
@@ -47,7 +47,7 @@ var limitTests = map[string]string{
 	"a set takes back more than is used":                     "TestNoMoreComesBackThanIsUsed",
 	"a set takes estimates back and leaves them":             "TestWhoTakesNoEstimatesBack",
 	"a question takes estimates back":                        "TestWhoTakesNoEstimatesBack",
-	"a set's log keeps what has left":                        "TestALogIsSmall|TestALogGivesBackItsRoom|TestKeys",
+	"a set's log keeps what has left":                        "TestALogIsSmall",
 	"a set's kept bucket trusts a time to come":              features("clock_set_back"),
 	"a count of denials waits for a clock that was set back": features("clock_set_back") + "|TestDenialsBeforeTheClockWasSetBack",
 	"a set's fast bucket does not heal its time to live":     "TestStateHeals",
@@ -56,15 +56,14 @@ var limitTests = map[string]string{
 	"a ban is told that was not stored":                      "TestDenialStandsUncounted",
 	"a conclusion runs twice":                                "TestLostRefundRunsOnce|TestSettlesAreExactWithLostReplies",
 	"a conclusion leaves no marker":                          "TestLostRefundRunsOnce|TestSettlesAreExactWithLostReplies",
-	"a repeated settlement forgives nothing":                 "TestForgivenIsExact|TestSettlesAreExactWithLostReplies",
+	"a repeated settlement forgives nothing":                 "TestARepeatedSettlementTellsWhatWasForgiven",
 	"the clock of another server goes unnoticed":             "TestConclusions",
 	"a bucket gives back what has drained":                   "Refund",
-	"a bucket gives back more than was taken":                "Refund",
-	"a log gives back what has left":                         "Refund",
-	"a window gives back more than is used":                  "Refund|Conclusions",
+	"a window gives back more than is used":                  "TestNoMoreIsGivenBackThanIsThere",
 	"a conclusion that changed nothing leaves its marker":    "Refund|Conclusions|Settle|Permission",
-	"a renewal tells that all are there":                     "Estimate|Lease",
+	"a renewal tells that all are there":                     "TestNothingRenewsWhatWasTakenBack",
 	"merged calls read what is no number":                    "TestMerged",
+	"a kept bucket counts beyond what is exact":              "TestKeptBucketNeverDrifts",
 }
 
 // rows are the tests of some kinds of policies.

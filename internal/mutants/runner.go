@@ -190,12 +190,20 @@ func (r *runner) overlay(binary string, changed map[string][]byte) (path string,
 func (r *runner) execute(ctx context.Context, m mutant, binary string) (output string, passed bool) {
 	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+m.tests)
 	tests.Dir = filepath.Join(r.root, m.target)
-	tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m), "NEAP_TEST_SCALE=0.1")
+	tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m), "NEAP_TEST_SCALE="+m.scale())
 	out, err := tests.CombinedOutput()
 	if r.verbose {
 		fmt.Printf("%s:\n%s\n", m.name, out)
 	}
 	return string(out), err == nil
+}
+
+// scale is how much the tests generate: more if only some of them run.
+func (m mutant) scale() string {
+	if m.busy && m.file != "" {
+		return "0.3"
+	}
+	return "0.1"
 }
 
 func (r *runner) caughtBy(m mutant, output string) {
