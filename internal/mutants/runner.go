@@ -198,9 +198,9 @@ func (r *runner) execute(ctx context.Context, m mutant, binary string) (output s
 	return string(out), err == nil
 }
 
-// scale is how much the tests generate: more if only some of them run.
+// scale is how much the tests generate: more if only few of them run.
 func (m mutant) scale() string {
-	if m.busy && m.file != "" {
+	if m.few {
 		return "0.3"
 	}
 	return "0.1"

@@ -44,7 +44,7 @@ var targets = []target{
 // mutant is a package with one bug. If file is empty, it has none.
 type mutant struct {
 	target, tests, name, file string
-	busy                      bool
+	busy, few                 bool // few: its tests are fewer than the others'
 	bug
 }
 
@@ -55,7 +55,7 @@ func (t *target) mutants() []mutant {
 	for _, s := range t.sources {
 		for _, b := range s.bugs {
 			tests := cmp.Or(t.fewer[b.why], t.fewer[s.file], t.tests)
-			all = append(all, mutant{t.name, tests, fmt.Sprintf("%s-%d", name, len(all)), s.file, t.busy, b})
+			all = append(all, mutant{t.name, tests, fmt.Sprintf("%s-%d", name, len(all)), s.file, t.busy, tests != t.tests, b})
 		}
 	}
 	return all
