@@ -10,9 +10,7 @@ var limitBugs = []source{
 		{"a bucket's time is rounded down", "return time.Duration(ceilDiv(units, b.drain)) * b.tick", "return time.Duration(units/b.drain) * b.tick"},
 		{"a bucket tells of a permit too many", "Remaining:  max(b.capacity-debt, 0) / b.unit,", "Remaining:  ceilDiv(b.capacity-debt, b.unit),"},
 		{"a bucket that owes is merged with one that does not", "case owes:\n\t\treturn owingBucketScript", "case owes:\n\t\treturn bucketScript"},
-		{"a bucket gives back what has drained, by its youngest", "if least < cost && most-least < unit {", "if false {"},
 		{"a slow bucket runs on a clock of seconds", "if b, ok := p.scale(time.Millisecond); ok && b.drain <= b.unit {", "if b, ok := p.scale(time.Second); ok && b.drain <= b.unit {"},
-		{"a debt of a decision drains when it is aged twice", "return debt - max(ticks, 0)*b.drain", "return debt - ticks*b.drain"},
 	}},
 	{"core/limit/window.go", []bug{
 		{"a window in process ends a millisecond late", "if c.now-c.from >= w.length {", "if c.now-c.from > w.length {"},
@@ -21,7 +19,6 @@ var limitBugs = []source{
 		{"a window in process gives back more than is used", "c.n = max(c.n-back, 0)", "c.n -= back"},
 		{"a window in process owes without a bound", "more := max(min(w.largest-c.n, permits), 0)", "more := permits"},
 		{"a window tells no end while it is used", "if used > 0 {", "if used > w.limit {"},
-		{"a window that keeps its state is merged", "case w.largest > w.limit || w.kept != \"\":", "case w.largest > w.limit:"},
 	}},
 	{"core/limit/sliding.go", []bug{
 		{"a sliding window in process rolls only once", "\tif c.now-c.from >= s.length {\n\t\tc.m = 0\n\t}", ""},

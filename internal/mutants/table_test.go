@@ -26,7 +26,7 @@ func TestTablesApply(t *testing.T) {
 				t.Errorf("%s: %s: %v", of.name, m.why, err)
 			}
 		}
-		for what := range of.fewer {
+		for what := range of.instead {
 			if !known[what] {
 				t.Errorf("%s: got tests for %q, which is neither a bug nor a file with bugs", of.name, what)
 			}
