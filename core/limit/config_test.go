@@ -140,7 +140,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
-func TestZeroValuesHaveMeanings(t *testing.T) {
+func TestWhatHasNoNameIsNamedByItsNumbers(t *testing.T) {
 	t.Parallel()
 	m, rdb := redistest.Miniredis(t)
 	onRedis := must(limit.New(rdb, "zero", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, closed(time.Minute)))(t)

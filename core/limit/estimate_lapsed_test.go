@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestWhoTakesNoEstimatesBack: a peek, which tells of them as free, and a user who may not delete
-// them. They stay in the window until somebody takes them back as a whole.
+// TestWhoTakesNoEstimatesBack: neither a peek, to which they are free, nor a user without the right
+// to delete them. They stay in the window until they are taken back as a whole.
 func TestWhoTakesNoEstimatesBack(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

@@ -297,7 +297,7 @@ func TestNoRenewalsAreKeptOfWhatIsOver(t *testing.T) {
 	}
 }
 
-// tried asks once and ignores the answer.
+// tried asks once; the decision may be a denial.
 func tried(t *testing.T, l *Limiter, cost int64) Decision {
 	t.Helper()
 	return must(l.TakeN(t.Context(), "s", cost))(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// take asks for n permits under these policies. It takes limit.NewLocal, which needs no
+// takeOneByOne asks for n permits under these policies. It takes limit.NewLocal, which needs no
 // Redis; limit.New takes the same policies.
 func takeOneByOne(n int, policies ...limit.Policy) {
 	limiter, err := limit.NewLocal("api", policies, nil)

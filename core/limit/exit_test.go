@@ -74,7 +74,7 @@ func TestWhatIsUsedIsChargedOnceThroughExits(t *testing.T) {
 			}
 			hook.Armed.Store(true)
 			away.Store(false)
-			time.Sleep(time.Hour)
+			time.Sleep(time.Hour) // longer than Redis keeps a marker
 			hook.Armed.Store(false)
 			if err := st.Drain(t.Context()); err != nil {
 				t.Error(err)

@@ -71,7 +71,7 @@ func each(policies []limit.Policy) (sets [][]limit.Policy) {
 	return sets
 }
 
-// tried asks once and ignores the answer.
+// tried asks once; the decision may be a denial.
 func tried(t *testing.T, l *limit.Limiter, cost int64) limit.Decision {
 	t.Helper()
 	d, err := l.TakeN(t.Context(), "s", cost)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/wire"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -30,7 +31,7 @@ func TestWithoutRoomAConclusionIsDropped(t *testing.T) {
 		_ = first.Refund(t.Context())
 		_, err := last.Settle(t.Context(), 50)
 		dropped, is := errors.AsType[*DroppedError](err)
-		if !is || *dropped != (DroppedError{"s", 200, 50, dropped.Err}) {
+		if !is || !errors.Is(err, script.ErrMaybeExecuted) || *dropped != (DroppedError{"s", 200, 50, dropped.Err}) {
 			t.Errorf("the second conclusion with room for one: got %v, want a DroppedError of 200 to 50", err)
 		}
 		if _, err := last.Settle(t.Context(), 50); !errors.Is(err, ErrSettle) {
@@ -118,6 +119,9 @@ func TestWaitersOfOneSubjectDoNotHoldUpAnother(t *testing.T) {
 	busy.of.mu.Unlock()
 	<-done
 	l.queues.leave(busy)
+	if n := len(l.queues.bySubject); n != 0 {
+		t.Errorf("when nobody waits: got %d queues, want none", n)
+	}
 }
 
 // TestWaitIgnoresAnOldDenial: one that was asked for before permits were given back, and
@@ -135,6 +139,20 @@ func TestWaitIgnoresAnOldDenial(t *testing.T) {
 	w.of.answered(w, &Decision{}, nil, w.of.freed)
 	if w.of.last == nil {
 		t.Error("the next denial: got it ignored too, want it stored")
+	}
+}
+
+// TestALogReleasesItsMemory when most of its permits have left.
+func TestALogReleasesItsMemory(t *testing.T) {
+	t.Parallel()
+	r := must(SlidingLog{Limit: 1000, Window: time.Second}.compile())(t)
+	var c cell
+	r.advance(&c, 0)
+	r.charge(&c, 999)
+	r.advance(&c, 500_000)
+	r.charge(&c, 1)
+	if r.advance(&c, 1_200_000); len(c.log) != 1 || cap(c.log) > 10 {
+		t.Errorf("after 999 of 1000 have left: got %d entries in room for %d, want 1 in room for at most 10", len(c.log), cap(c.log))
 	}
 }
 
@@ -160,11 +178,12 @@ func TestBetween(t *testing.T) {
 // TestScriptsOfDecisionsAreBatched: the script of every decision goes through the queue.
 func TestScriptsOfDecisionsAreBatched(t *testing.T) {
 	t.Parallel()
-	_, rdb := redistest.Miniredis(t)
-	rng := redistest.Rand(t)
-	for _, k := range kinds {
-		if s := must(New(rdb, "batched", []Policy{randomPolicy(rng, k)}, nil))(t).remote.script; !(*wire.Script)(s).IsBatched() {
-			t.Errorf("%s: got %s, which is sent by itself, want it to be batched", k, s.Name())
+	for _, s := range []*script.Script{
+		bucketScript, owingBucketScript, fastBucketScript, owingFastBucketScript, keptBucketScript, windowScript, owingWindowScript,
+		calendarScript, slidingScript, keptSlidingScript, logScript, setScript, settleScript,
+	} {
+		if !(*wire.Script)(s).IsBatched() {
+			t.Errorf("%s: got it sent by itself, want it to be batched", s.Name())
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestChangedNumbersKeepWhatWasUsed(t *testing.T) {
 	}
 }
 
-// Processes with different numbers together admit no more than the largest numbers allow: in any
+// Limiters with different numbers together admit no more than the largest numbers allow: in any
 // window and, for a bucket, in any time.
 func TestDifferentNumbersAdmitNoMore(t *testing.T) {
 	t.Parallel()
@@ -170,6 +170,13 @@ func TestKeepOnChangeIsChecked(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: got %v, want an error with %q", name, err, part)
 			}
+		}
+	}
+	l := newTestLocal(t, nil, limit.KeepOnChange(limit.Shadow(window)), limit.KeepOnChange(limit.PerRequest(limit.FixedWindow{Name: "requests", Limit: 3, Window: time.Hour})))
+	d := must(l.TakeN(t.Context(), "s", 20))(t)
+	for s := range d.States() {
+		if s.Shadow != (s.Policy == "n") || s.Policy == "requests" && s.Remaining != 2 {
+			t.Errorf("KeepOnChange of a Shadow and of a PerRequest: got %+v, want a shadow, and 2 of 3 requests left", s)
 		}
 	}
 	shanghai := zone("Asia/Shanghai")
@@ -325,7 +332,7 @@ func TestKeptBucketNeverDrifts(t *testing.T) {
 	}
 }
 
-// keptBucketOf is the key of the kept bucket of a limiter, which is called daily.
+// keptBucketOf is the key of the bucket named daily of a limiter.
 func keptBucketOf(name string) string { return "neap:limit:" + name + ":{s}:daily!kept-bucket" }
 
 // another is a policy that is not of package limit.

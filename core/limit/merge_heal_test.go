@@ -49,7 +49,7 @@ func TestMergedCallsHeal(t *testing.T) {
 				if c.lives > 0 {
 					must(0, admin.PExpire(t.Context(), key, c.lives).Err())(t)
 				}
-				first := &heldFirst{open: make(chan struct{})}
+				first := newHeldFirst()
 				rdb := redistest.BubbleClient(t, m)
 				rdb.AddHook(first)
 				l := must(limit.New(storetest.Open(t, rdb, store.Options{Queue: store.Queued}), "merged", []limit.Policy{c.policy}, closed(time.Minute)))(t)
@@ -84,6 +84,8 @@ type heldFirst struct {
 	begun  atomic.Bool
 	merged atomic.Int64
 }
+
+func newHeldFirst() *heldFirst { return &heldFirst{open: make(chan struct{})} }
 
 func (*heldFirst) DialHook(next redis.DialHook) redis.DialHook { return next }
 

@@ -18,7 +18,10 @@ import (
 // calls are merged, and exactly the limit of each subject is admitted.
 func TestMergedOnServers(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		merges := newHeldFirst()
+		close(merges.open)
+		rdb.AddHook(merges)
 		const most, subjects, callers = 100, 20, 256
 		for _, p := range []limit.Policy{
 			limit.TokenBucket{Rate: 1, Per: time.Hour, Burst: most}, limit.TokenBucket{Rate: 1001, Per: time.Second, Burst: most},
@@ -51,6 +54,9 @@ func TestMergedOnServers(t *testing.T) {
 				}
 			}
 		}
+		if merges.merged.Load() == 0 {
+			t.Error("got no merged call, want some")
+		}
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
@@ -60,7 +66,10 @@ func TestMergedCountsNothingElse(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
-	st := storetest.Open(t, srv.Client(t), store.Options{Prefix: prefix, Queue: store.Queued})
+	rdb, merges := srv.Client(t), newHeldFirst()
+	close(merges.open)
+	rdb.AddHook(merges)
+	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Queue: store.Queued})
 	l := must(limit.New(st, "odd", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, closed(20*time.Second)))(t)
 	for held, want := range map[string]struct {
 		granted int64
@@ -79,5 +88,8 @@ func TestMergedCountsNothingElse(t *testing.T) {
 		if left := srv.Admin(t).Get(t.Context(), key).Val(); granted.Load() != want.granted || left != want.left {
 			t.Errorf("%s: got %d granted and %s in the key, want %d and %s", held, granted.Load(), left, want.granted, want.left)
 		}
+	}
+	if merges.merged.Load() == 0 {
+		t.Error("got no merged call, want some")
 	}
 }

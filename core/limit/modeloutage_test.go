@@ -30,7 +30,7 @@ func (p *process) hears(of *model, now int64) {
 	}
 }
 
-// untold returns how long the longest ban lasts that it has begun itself, and that Redis does not know.
+// untold returns how much longer those bans last that the process has begun and Redis does not know.
 func (p *process) untold(now int64) (left time.Duration) {
 	for _, part := range p.own.parts {
 		if part.bans != nil && !part.bans.told {

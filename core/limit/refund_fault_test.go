@@ -117,7 +117,8 @@ func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.Miniredis(t)
 	away := &refusing{Client: rdb}
-	l := must(limit.New(away, "away", slow, closed(5*time.Second)))(t)
+	st := storetest.Open(t, away, store.Options{})
+	l := must(limit.New(st, "away", slow, closed(5*time.Second)))(t)
 	for _, known := range []bool{false, true} {
 		d := must(l.Take(t.Context(), "s"))(t)
 		text := "OOM command not allowed when used memory > 'maxmemory'."
@@ -132,7 +133,7 @@ func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 			t.Errorf("clock known %v: the refund when Redis is back: got %v, want no error, or ErrRefund", known, err)
 		}
 	}
-	drain(t, away)
+	must(0, st.Drain(t.Context()))(t)
 	if n := l.Stats().Refunded; n != 2 {
 		t.Errorf("got %d refunded, want 2", n)
 	}

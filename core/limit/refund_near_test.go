@@ -35,7 +35,7 @@ func refundsByTheClock(t *testing.T, row string) map[string]int {
 	m := redistest.Bubble(t)
 	late, given := 0, 0
 	for i := range max(redistest.Steps(100_000/len(kinds))/100, 1) {
-		specs := features[0].specs(rng, row, 6)
+		specs := new(feature).specs(rng, row, rng.IntN(12))
 		policies := policiesOf(specs)
 		far := inBubble(t, m, fmt.Sprintf("n%d", i), policies...)
 		g, l := sideBySide(t, rng, specs, far, must(limit.NewLocal("near", policies, nil))(t))

@@ -47,6 +47,31 @@ func TestResetTellsWhetherThereWasAnything(t *testing.T) {
 	})
 }
 
+// TestARefundAfterAReset gives back no more than there is: a window that begins in the same
+// millisecond as the decision's own is taken for it.
+func TestARefundAfterAReset(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for i, policies := range each(append(slow[:len(slow):len(slow)], limit.CalendarWindow{Limit: 100, Every: limit.Month})) {
+			for _, l := range []*limit.Limiter{newTestLocal(t, nil, policies...), inBubble(t, redistest.Bubble(t), fmt.Sprint(i), policies...)} {
+				d := take(t, l, "s", 60)
+				forget(t, l, "s")
+				take(t, l, "s", 10)
+				if err := d.Refund(t.Context()); err != nil {
+					t.Errorf("%T: the refund of a decision before a reset: got %v, want no error", policies[0], err)
+				}
+				if d := must(l.Peek(t.Context(), "s"))(t); d.Remaining != 100 {
+					t.Errorf("%T: after it: got %+v, want all 100 left", policies[0], d)
+				}
+				take(t, l, "s", 100)
+				if d := must(l.Take(t.Context(), "s"))(t); d.Allowed {
+					t.Errorf("%T: after 100 of 100: got %+v, want a denial", policies[0], d)
+				}
+			}
+		}
+	})
+}
+
 // A cell of this process stays after nothing of it is in use any more.
 func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 	t.Parallel()

@@ -236,6 +236,32 @@ func TestPerRequestCountsRequests(t *testing.T) {
 	})
 }
 
+// TestALateSettlement tells that a window of requests, which it does not settle, is over.
+func TestALateSettlement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for i, short := range []limit.Policy{
+			limit.TokenBucket{Name: "requests", Rate: 3, Per: time.Second},
+			limit.KeepOnChange(limit.TokenBucket{Name: "requests", Rate: 3, Per: time.Second}),
+			limit.FixedWindow{Name: "requests", Limit: 3, Window: time.Second},
+			limit.SlidingWindow{Name: "requests", Limit: 3, Window: time.Second},
+			limit.CalendarWindow{Name: "requests", Limit: 3, Every: limit.Hour},
+		} {
+			policies := []limit.Policy{limit.FixedWindow{Name: "tokens", Limit: 1000, Window: 24 * time.Hour}, limit.PerRequest(short)}
+			for _, l := range []*limit.Limiter{newTestLocal(t, nil, policies...), inBubble(t, redistest.Bubble(t), fmt.Sprint(i), policies...)} {
+				d := take(t, l, "s", 100)
+				time.Sleep(3 * time.Hour)
+				settled := must(d.Settle(t.Context(), 200))(t)
+				for s := range settled.After.States() {
+					if s.Policy == "requests" && (s.Remaining != 3 || s.ResetAfter != 0 || s.NextAfter != 0) {
+						t.Errorf("%T, three hours later: got %+v, want all 3 left", short, s)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestForgivenIsExact where permits in units are above 2^53.
 func TestForgivenIsExact(t *testing.T) {
 	t.Parallel()

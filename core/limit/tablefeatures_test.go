@@ -19,7 +19,7 @@ type feature struct {
 	changed bool
 	// outages: three processes lose Redis at times.
 	outages bool
-	walks   float64  // how many it makes, beside those of other features; 0 means as many
+	walks   float64  // how many times as many walks as another feature; 0 means 1
 	without []string // rows that it does not concern
 	on      string   // the only driver, if it is not for all
 }

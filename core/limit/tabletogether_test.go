@@ -23,7 +23,7 @@ type answer struct {
 func (w *walk) together() {
 	w.Helper()
 	if w.ones != nil || w.feature.opts.RememberDenials > 0 || slices.ContainsFunc(w.model.parts, isLeased) {
-		return // who asks first decides what others remember, and a settlement finds its estimate in the model that took it
+		return // one caller's denial may answer others from memory, and a settlement must find its estimate in the model that took it
 	}
 	l := w.asks(w.rng.IntN(len(w.limiters)))
 	got := map[string][]*answer{}
@@ -100,7 +100,7 @@ func (w *walk) inSomeOrder(m *model, all []*answer) *model {
 		}
 		a.receipt = taken
 		rest := slices.Delete(slices.Clone(all), i, i+1)
-		if after = w.inSomeOrder(after, rest); after != nil || !a.decision.Allowed && !bans { // a denial changes nothing, so it may come first
+		if after = w.inSomeOrder(after, rest); after != nil || !a.decision.Allowed && !bans { // a denial that no ban counts changes nothing, so it may come first
 			return after
 		}
 	}
