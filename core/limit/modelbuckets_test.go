@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -57,8 +58,11 @@ func (b *bucket) window(int64) time.Duration {
 // owed is the debt at that time.
 func (b *bucket) owed(now int64) int64 {
 	ticks := now/b.step - b.at
-	if ticks > b.debt/b.drain {
+	switch {
+	case ticks > b.debt/b.drain:
 		return 0
+	case -ticks > (math.MaxInt64/2-b.debt)/b.drain: // the clock was set back far
+		return math.MaxInt64 / 2
 	}
 	return b.debt - ticks*b.drain
 }
