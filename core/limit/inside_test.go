@@ -156,6 +156,25 @@ func TestALogReleasesItsMemory(t *testing.T) {
 	}
 }
 
+// TestAReadingOfLongAgo tells that all is free, for each kind but a log: its reading does not say
+// when each permit leaves.
+func TestAReadingOfLongAgo(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Policy{
+		TokenBucket{Name: "n", Rate: 3, Per: time.Second}, TokenBucket{Rate: 5000, Per: time.Second, Burst: 3},
+		KeepOnChange(TokenBucket{Name: "n", Rate: 3, Per: time.Second}), FixedWindow{Limit: 3, Window: time.Second},
+		SlidingWindow{Limit: 3, Window: time.Second}, CalendarWindow{Limit: 3, Every: Hour},
+	} {
+		r := must(p.compile())(t)
+		var c cell
+		now := time.Now().UnixMicro()
+		r.advance(&c, now)
+		if s := r.state(r.age(r.charge(&c, 3), (24*time.Hour).Microseconds()), 0); s.Remaining != 3 || s.ResetAfter != 0 || s.NextAfter != 0 {
+			t.Errorf("%T, a day later: got %+v, want all 3 left", p, s)
+		}
+	}
+}
+
 func TestBetween(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

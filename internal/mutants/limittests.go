@@ -18,7 +18,7 @@ var limitTests = map[string]string{
 
 	"core/limit/bucket.go":     rows("bucket|fast_bucket"),
 	"core/limit/window.go":     rows("fixed_window") + "|TestARefundAfterAReset",
-	"core/limit/sliding.go":    rows("sliding_window") + "|TestALateSettlement",
+	"core/limit/sliding.go":    rows("sliding_window") + "|TestAReadingOfLongAgo",
 	"core/limit/log.go":        rows("sliding_log") + "|TestALogReleasesItsMemory",
 	"core/limit/keptbucket.go": rows("kept_bucket"),
 	"core/limit/calendar.go":   rows("calendar_window"),
