@@ -1,0 +1,69 @@
+-- Token bucket whose clock is the time to live of its key.
+--
+-- The bucket holds a debt, which drains. The key lives exactly until the debt is gone.
+-- The value is the slack: debt = PTTL * drain - slack. If drain is 1, the slack is
+-- always 0.
+
+-- Returns the debt, and whether it was more than it can be. If the key holds something
+-- else, it returns nil and what that is, or the error; so do the other kinds.
+local function bucket_read(key, drain, most)
+  local left, slack = call('PTTL', key), 0
+  if left == -2 then
+    return 0, false
+  elseif drain > 1 then
+    local stored = try('GET', key) or '0'
+    slack = whole(stored)
+    if not slack then
+      return nil, stored
+    end
+  end
+  local debt = left * drain - slack
+  if left == -1 or debt > most then
+    return most, true
+  end
+  return max(debt, 0), false
+end
+
+-- Stores a debt above 0.
+local function bucket_store(key, debt, drain)
+  local slack = -debt % drain
+  call('SET', key, slack == 0 and '0' or slack, 'PX', (debt + slack) / drain)
+end
+
+-- Settled.
+
+-- Returns the debt after it has changed by some permits; see settled_debt.
+local function bucket_settle(key, more, cost, told, drain, most, unit)
+  local debt, held = bucket_read(key, drain, most)
+  if not debt then
+    return nil, held
+  end
+  local after = settled_debt(debt, more, cost, told, drain, most, unit, 1000)
+  if after > 0 and after ~= debt then
+    later(function() return bucket_store(key, after, drain) end)
+  elseif after ~= debt then
+    later(function() return call('DEL', key) end)
+  end
+  return after
+end
+
+-- Alone.
+--
+-- KEYS[1]  the bucket
+-- ARGV[1]  capacity, in units
+-- ARGV[2]  drain, in units a millisecond
+-- ARGV[3]  the largest debt that it can have, in units
+-- ARGV[4]  cost, in units
+-- returns  granted: the debt afterwards; denied: -1 - debt
+-- effects  granted with a cost: SET with PX; denied: nothing, or one SET with PX that
+--          cuts a time to live that is longer than it can be
+local key, capacity, drain, cost = KEYS[1], ARGV[1] + 0, ARGV[2] + 0, ARGV[4] + 0
+local debt, broken = bucket_read(key, drain, ARGV[3] + 0)
+if not debt then
+  return foreign(broken)
+end
+local denied = cost > 0 and debt + cost > capacity
+if cost > 0 and (broken or not denied) then
+  bucket_store(key, denied and debt or debt + cost, drain)
+end
+return denied and -1 - debt or debt + cost

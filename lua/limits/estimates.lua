@@ -1,0 +1,36 @@
+-- Estimates: costs that a window gives back if their lease ends before they are settled.
+-- They are a sorted set of token:cost, by the TIME in milliseconds at which the lease
+-- ends. The set ends just before the window.
+
+-- Takes back up to 100 estimates whose lease has ended. It returns how many of the used
+-- permits they have. With only_asked it takes nothing back.
+local function estimates_lapsed(key, estimates, time, used, only_asked)
+  local over = call('ZRANGEBYSCORE', estimates, '-inf', time, 'LIMIT', '0', '100')
+  local permits = 0
+  for place = 1, #over do
+    permits = permits + string.match(over[place], '%d+$')
+  end
+  permits = min(permits, used)
+  if permits > 0 and not only_asked then
+    if type(try('INCRBY', key, -permits)) ~= 'number' then
+      return 0
+    elseif type(try('ZREM', estimates, unpack(over))) ~= 'number' then
+      call('INCRBY', key, permits)
+      return 0
+    end
+  end
+  return permits
+end
+
+-- Stores an estimate of a window that lasts for rest milliseconds. If it cannot get its
+-- time to live, it stores nothing and returns the error.
+local function estimates_add(estimates, time, lease, estimate, rest)
+  call('ZADD', estimates, time + lease, estimate)
+  -- A key lasts until its end is over, and before Redis 7.2 the clock moves within a
+  -- script. So none of these estimates is there in the next window.
+  local set = try('PEXPIRE', estimates, max(rest - 2, 0))
+  if set ~= 1 then
+    call('ZREM', estimates, estimate)
+    return set
+  end
+end

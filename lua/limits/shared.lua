@@ -1,0 +1,16 @@
+local call, try, min, max = redis.call, redis.pcall, math.min, math.max
+
+-- Returns the whole number that a text is, or nil if it is none that neap writes: one that
+-- is not exact, or has not as many digits as it has characters. This is quicker than a
+-- pattern.
+local function whole(text)
+  local n = tonumber(text)
+  if n and n % 1 == 0 and n <= 9007199254740992 and n < 10 ^ #text and (n >= 10 ^ (#text - 1) or text == '0') then
+    return n
+  end
+end
+
+-- Answers that a key holds what neap never writes, or why it cannot be read.
+local function foreign(held)
+  return type(held) == 'table' and held or redis.error_reply('FOREIGN the key holds no record of this policy')
+end
