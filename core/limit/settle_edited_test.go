@@ -65,6 +65,6 @@ func TestARepeatedSettlementTellsWhatWasForgiven(t *testing.T) {
 	d := must(l.TakeN(t.Context(), "s", 5))(t)
 	rdb.next.Store(true)
 	if s, err := d.Settle(t.Context(), 20); err != nil || s.Forgiven != 8 || rdb.next.Load() {
-		t.Errorf("settled to 20, of which 12 find room: got %d forgiven, %v, want 8, and that a reply was lost", s.Forgiven, err)
+		t.Errorf("settled to 20 where 12 find room: got %d forgiven, %v, want 8, and that a reply was lost", s.Forgiven, err)
 	}
 }
