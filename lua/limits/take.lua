@@ -10,7 +10,7 @@
 --          first; the others are shadows); how many bans there are; how many leases
 --          (with leases, there is one run of one request); and how many numbers are
 --          returned for a run. For each policy seven: its kind,
---          and its numbers as limit_<kind>.lua takes them, or 0 for those that it has not.
+--          and its numbers as it takes them alone, or 0 for those that it has not.
 --          For each ban five: the index of its policy; how many denials begin it; and in
 --          milliseconds how long they are counted, how long the first ban lasts, and how
 --          long a ban lasts at most. For each lease two: the index of its policy, and the
