@@ -27,7 +27,11 @@ func Warm(
 	ctx context.Context, st *store.Store, question func(ctx context.Context, run *Runner) error, scripts ...*script.Script,
 ) error {
 	misuse.Context(ctx)
-	ctx, cancel := context.WithTimeout(ctx, warmBudget)
+	deadline, has := ctx.Deadline()
+	if !has {
+		deadline = time.Now().Add(warmBudget)
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	loads, err := script.NewRunner(st, nil)
 	if err != nil {
@@ -37,7 +41,7 @@ func Warm(
 	err = loads.Load(ctx, scripts...)
 	if _, replied := errors.AsType[redis.Error](err); err == nil || replied {
 		in, _ := inside.Of(st)
-		err = question(ctx, &Runner{in, warmBudget})
+		err = question(ctx, &Runner{in, time.Until(deadline)})
 	}
 	return why(err)
 }

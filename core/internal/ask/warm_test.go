@@ -12,12 +12,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/inflight"
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -235,12 +237,14 @@ func TestWarmNeedsNoReplica(t *testing.T) {
 	if err := rdb.ForEachSlave(t.Context(), func(context.Context, *redis.Client) error { known.Add(1); return nil }); err != nil || known.Load() == 0 {
 		t.Fatalf("the replicas: got %d, %v, want some: this test is about them", known.Load(), err)
 	}
+	patient, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
 	for name, open := range primitives {
 		w, err := open(storetest.At(t, rdb, redistest.Prefix(t)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Warm(t.Context()); err != nil {
+		if err := w.Warm(patient); err != nil {
 			t.Errorf("%s: got %v, want no error; %s", name, err, c.Nodes()[1].Admin(t).ClusterNodes(t.Context()).Val())
 		}
 	}
@@ -255,6 +259,53 @@ func TestWarmNeedsNoReplica(t *testing.T) {
 			t.Errorf("%s: got no error while a master is silent, want one", name)
 		}
 		cancel()
+	}
+}
+
+// late answers each call after 15 seconds.
+type late struct{}
+
+func (late) Process(ctx context.Context, cmd redis.Cmder) error {
+	select {
+	case <-time.After(15 * time.Second):
+		cmd.(interface{ SetVal(any) }).SetVal(int64(1))
+		return nil
+	case <-ctx.Done():
+		cmd.SetErr(ctx.Err())
+		return ctx.Err()
+	}
+}
+
+// TestWarmLastsUntilItsDeadline, and ten seconds without one.
+func TestWarmLastsUntilItsDeadline(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deadline time.Duration // 0: none
+		took     time.Duration
+		failed   bool
+	}{
+		"none":   {0, 10 * time.Second, true},
+		"before": {2 * time.Second, 2 * time.Second, true},
+		"after":  {20 * time.Second, 15 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				st := storetest.Direct(t, late{}, "p")
+				ctx := t.Context()
+				if c.deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.deadline)
+					defer cancel()
+				}
+				began := time.Now()
+				err := ask.Warm(ctx, st, ask.About(script.New("question.lua", "return 1"), "k"))
+				if took := time.Since(began); took != c.took || (err != nil) != c.failed {
+					t.Errorf("got %v after %v, want an error: %v, after %v", err, took, c.failed, c.took)
+				}
+				<-time.After(time.Minute) // the store's questions to the server end
+			})
+		})
 	}
 }
 
