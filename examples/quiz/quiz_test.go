@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/script/scripttest"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -79,6 +80,10 @@ func TestLostRepliesCountOnce(t *testing.T) {
 	p := srv.Proxy(t)
 	rdb := srv.Admin(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = p.Dial, true })
 	c := campaign(t, rdb)
+	var err error
+	if c.runner, err = script.NewRunner(rdb, &script.Options{Budget: time.Minute}); err != nil { // of a machine that stands still
+		t.Fatal(err)
+	}
 	p.Lose(redistest.EOF, 50, "evalsha")
 	if err := play(t.Context(), c, random(redistest.Ops(5_000)), io.Discard); err != nil {
 		t.Error(err)
