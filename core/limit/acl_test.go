@@ -34,7 +34,7 @@ func TestWithoutEval(t *testing.T) {
 			srv.LoadScripts(t)
 		}
 		for _, policies := range setsOf(oneOfEach) {
-			l := must(limit.New(storetest.At(t, rdb, prefix), "loaded", policies, closed(20*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), "loaded", policies, closed(patience)))(t)
 			for name, call := range map[string]func() error{
 				"Take":  func() error { _, err := l.Take(t.Context(), "s"); return err },
 				"Peek":  func() error { _, err := l.Peek(t.Context(), "s"); return err },
@@ -70,7 +70,7 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 		o.Username, o.DisableIdentity = user, true // the refusals of CLIENT SETINFO would be counted too
 	})
 	st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: store.Queued})
-	l := must(limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, closed(20*time.Second)))(t)
+	l := must(limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, closed(patience)))(t)
 	const callers = 64
 	var all sync.WaitGroup
 	for range callers {
@@ -114,7 +114,7 @@ func TestARefundThatTheACLCutsShort(t *testing.T) {
 		"incrby": {"bucket": 8, "window": 7},
 	} {
 		st := storetest.At(t, rdb, srv.Prefix(t))
-		l := must(limit.New(st, right, policies, closed(5*time.Second)))(t)
+		l := must(limit.New(st, right, policies, closed(patience)))(t)
 		first := must(l.Take(t.Context(), "s"))(t)
 		for range 2 {
 			must(l.Take(t.Context(), "s"))(t)

@@ -91,7 +91,7 @@ func TestAllIsExactUnderContention(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		st := storetest.At(t, rdb, prefix)
 		made := func(name string, most int64) *limit.Limiter {
-			return must(limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, closed(20*time.Second)))(t)
+			return must(limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, closed(patience)))(t)
 		}
 		all, plans, users := made("all", 300), made("plan", 150), made("user", 60)
 		var total atomic.Int64
@@ -161,7 +161,7 @@ func TestAllAsksAtTheSameTime(t *testing.T) {
 	rdb := &meeting{UniversalClient: srv.Unhurried(t), most: 3}
 	var asks []limit.Ask
 	for i := range 3 {
-		l := must(limit.New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprint("l", i), []limit.Policy{limit.FixedWindow{Limit: 9, Window: time.Hour}}, closed(20*time.Second)))(t)
+		l := must(limit.New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprint("l", i), []limit.Policy{limit.FixedWindow{Limit: 9, Window: time.Hour}}, closed(patience)))(t)
 		asks = append(asks, limit.Ask{Limiter: l, Subject: "s"})
 	}
 	if j, err := limit.All(t.Context(), asks...); err != nil || !j.Allowed {

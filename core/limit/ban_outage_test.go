@@ -83,7 +83,7 @@ func TestAnOutageLiftsNoBan(t *testing.T) {
 				prefix := redistest.Prefix(t)
 				rdb := &redistest.CutClient{Client: srv.Client(t)}
 				l := must(limit.New(storetest.At(t, rdb, prefix), "n", []limit.Policy{guesses}, &opts))(t)
-				elsewhere := must(limit.New(storetest.At(t, srv.Client(t), prefix), "n", []limit.Policy{guesses}, closed(5*time.Second)))(t)
+				elsewhere := must(limit.New(storetest.At(t, srv.Client(t), prefix), "n", []limit.Policy{guesses}, closed(patience)))(t)
 				set := must(l.With(limit.FixedWindow{Name: "beside", Limit: 10, Window: time.Hour}, guesses))(t)
 				began := time.Now()
 				see(t.Context(), t, l, elsewhere)

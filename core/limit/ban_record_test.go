@@ -65,7 +65,7 @@ func TestDenialStandsUncounted(t *testing.T) {
 			for i, policies := range setsOf([]limit.Policy{
 				limit.WithBan(limit.FixedWindow{Name: "w", Limit: 1, Window: time.Hour}, hourly), limit.WithBan(limit.SlidingLog{Name: "l", Limit: 1, Window: time.Hour}, hourly),
 			}) {
-				l := must(limit.New(st, fmt.Sprint("refused", i), policies, closed(10*time.Second)))(t)
+				l := must(limit.New(st, fmt.Sprint("refused", i), policies, closed(patience)))(t)
 				must(l.Take(t.Context(), "s"))(t)
 				before := must(l.Take(t.Context(), "s"))(t)
 				if before.Allowed || before.Banned() {
@@ -76,7 +76,7 @@ func TestDenialStandsUncounted(t *testing.T) {
 			for i, policies := range setsOf([]limit.Policy{
 				limit.WithBan(limit.FixedWindow{Name: "w", Limit: 1, Window: time.Hour}, hourly), limit.WithBan(limit.SlidingLog{Name: "l", Limit: 1, Window: time.Hour}, hourly),
 			}) {
-				l := must(limit.New(st, fmt.Sprint("refused", i), policies, closed(10*time.Second)))(t)
+				l := must(limit.New(st, fmt.Sprint("refused", i), policies, closed(patience)))(t)
 				for n := range 4 {
 					if d, err := l.Take(t.Context(), "s"); err != nil || d.Allowed || d.Degraded || d.Banned() {
 						t.Errorf("set %d, denial %d that cannot be counted: got %+v, %v, want it without a ban", i, n, d, err)
@@ -95,7 +95,7 @@ func TestBanHeals(t *testing.T) {
 	m, rdb := redistest.Miniredis(t)
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	m.SetTime(now)
-	l := must(limit.New(rdb, "heals", []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 1, Window: 1000 * time.Hour}, short)}, closed(5*time.Second)))(t)
+	l := must(limit.New(rdb, "heals", []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 1, Window: 1000 * time.Hour}, short)}, closed(patience)))(t)
 	for range 3 {
 		must(l.Take(t.Context(), "s"))(t)
 	}
@@ -196,7 +196,7 @@ func TestBansOfOthersCountNothing(t *testing.T) {
 		"enforced":  {[]limit.Policy{first, second}, 6}, // the 2nd, the 4th and the 6th count, when no ban lasts
 		"in shadow": {[]limit.Policy{limit.Shadow(first), second}, 4},
 	} {
-		l := must(limit.New(rdb, strings.ReplaceAll(name, " ", "-"), c.policies, closed(5*time.Second)))(t)
+		l := must(limit.New(rdb, strings.ReplaceAll(name, " ", "-"), c.policies, closed(patience)))(t)
 		m.SetTime(now)
 		for n := 1; n <= 7; n++ {
 			if n > 2 && n%2 == 0 { // the ban of the first is over
@@ -220,7 +220,7 @@ func TestBanKeepsWhatWasCounted(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.Miniredis(t)
 	p := limit.FixedWindow{Limit: 1, Window: time.Hour}
-	l := must(limit.New(rdb, "plans", []limit.Policy{p}, closed(5*time.Second)))(t)
+	l := must(limit.New(rdb, "plans", []limit.Policy{p}, closed(patience)))(t)
 	take(t, l, "s", 1)
 	once := limit.Ban{After: 1, Within: time.Hour, For: time.Hour}
 	with := must(l.With(limit.WithBan(p, once)))(t)
@@ -242,7 +242,7 @@ func TestDenialsBeforeTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	m, rdb := redistest.Miniredis(t)
 	m.ClockTTL(false) // a key that ends by a clock that was set back stays
-	l := must(limit.New(rdb, "n", []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 10, Window: time.Hour}, limit.Ban{After: 2, Within: time.Minute, For: time.Hour})}, closed(10*time.Second)))(t)
+	l := must(limit.New(rdb, "n", []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 10, Window: time.Hour}, limit.Ban{After: 2, Within: time.Minute, For: time.Hour})}, closed(patience)))(t)
 	now := time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)
 	for i, c := range []struct {
 		pause           time.Duration

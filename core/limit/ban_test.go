@@ -119,7 +119,7 @@ func TestBanByHand(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for i, policies := range setsOf(withBans) {
-			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprint("hand", i), policies, closed(10*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprint("hand", i), policies, closed(patience)))(t)
 			banned := func(least, most time.Duration) {
 				t.Helper()
 				left := must(l.Banned(t.Context(), "s"))(t)
@@ -164,7 +164,7 @@ func TestBanByHandIsChecked(t *testing.T) {
 	srv, rdb := redistest.Miniredis(t)
 	policies := []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 2, Window: time.Hour}, short)}
 	without := newTestLocal(t, nil, limit.FixedWindow{Limit: 2, Window: time.Hour})
-	l := must(limit.New(rdb, "checked", policies, closed(5*time.Second)))(t)
+	l := must(limit.New(rdb, "checked", policies, closed(patience)))(t)
 	if err := l.Ban(t.Context(), "s", 0); err == nil || !strings.Contains(err.Error(), "use Unban") {
 		t.Errorf("Ban for no time: got %v, want an error that names Unban", err)
 	}

@@ -143,7 +143,7 @@ func TestOneOfManyCallersSettles(t *testing.T) {
 	srv := redistest.Standalone(t)
 	policy := limit.FixedWindow{Limit: 1000, Window: time.Hour}
 	for name, l := range map[string]*limit.Limiter{
-		"Redis":   must(limit.New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "many", []limit.Policy{policy}, closed(10*time.Second)))(t),
+		"Redis":   must(limit.New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "many", []limit.Policy{policy}, closed(patience)))(t),
 		"process": newTestLocal(t, nil, policy),
 	} {
 		var settled atomic.Int64 // to how much

@@ -26,7 +26,7 @@ func TestWhatIsUsedIsChargedThroughAnExit(t *testing.T) {
 				hook := &redistest.ExitHook{After: after}
 				rdb.AddHook(hook)
 				st := storetest.Open(t, rdb, store.Options{Queue: store.Direct})
-				l := must(limit.New(st, "exit", []limit.Policy{limit.FixedWindow{Limit: plenty, Window: time.Hour}}, closed(10*time.Second)))(t)
+				l := must(limit.New(st, "exit", []limit.Policy{limit.FixedWindow{Limit: plenty, Window: time.Hour}}, closed(patience)))(t)
 				if err := how.by(t.Context(), must(l.TakeN(t.Context(), "another", 100))(t)); err != nil { // loads the scripts
 					t.Fatal(err)
 				}
@@ -63,7 +63,7 @@ func TestWhatIsUsedIsChargedOnceThroughExits(t *testing.T) {
 			rdb.AddHook(hook)
 			rdb.AddHook(away)
 			st := storetest.Open(t, rdb, store.Options{Queue: store.Direct})
-			l := must(limit.New(st, "exits", []limit.Policy{limit.FixedWindow{Limit: plenty, Window: 24 * time.Hour}}, closed(10*time.Second)))(t)
+			l := must(limit.New(st, "exits", []limit.Policy{limit.FixedWindow{Limit: plenty, Window: 24 * time.Hour}}, closed(patience)))(t)
 			if err := how.by(t.Context(), must(l.TakeN(t.Context(), "another", 100))(t)); err != nil { // loads the scripts
 				t.Fatal(err)
 			}

@@ -88,7 +88,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{withLeases, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}},
 	} {
-		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, closed(10*time.Second)))(t)
+		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, closed(patience)))(t)
 		states := slices.Collect(maps.Keys(spoils))
 		if c.costs[0] == many { // a second in each state
 			states = []string{"fresh", "in use", "from the future"}
@@ -108,7 +108,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		}
 	}
 	for i, policies := range [][]Policy{failing, failing[:1], failing[1:2], failing[2:3], failing[3:4], failing[4:5], failing[5:], withLeases} {
-		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", policies, closed(10*time.Second)))(t)
+		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", policies, closed(patience)))(t)
 		for _, others := range []int64{0, 2} { // they leave something there
 			subject := fmt.Sprintf("refund-%d-%d", i, others)
 			at := moment{soonest: redistest.Time(t, admin).UnixMicro()}

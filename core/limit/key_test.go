@@ -28,7 +28,7 @@ func TestChangedNumbersStartAfresh(t *testing.T) {
 			limit.TokenBucket{Name: "p", Rate: 1, Per: time.Hour},
 			limit.FixedWindow{Name: "q", Limit: 1, Window: time.Hour},
 		} {
-			l := must(limit.New(storetest.At(t, rdb, prefix), "roll", []limit.Policy{p}, closed(5*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), "roll", []limit.Policy{p}, closed(patience)))(t)
 			if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
 				t.Errorf("the first take of policy %d: got %+v, %v, want it allowed", i, d, err)
 			}
@@ -46,7 +46,7 @@ func TestALogIsSmall(t *testing.T) {
 	rdb, admin := srv.Client(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
 	log := limit.SlidingLog{Limit: 1000, Window: time.Hour}
-	l := must(limit.New(storetest.At(t, rdb, prefix), "log", []limit.Policy{log}, closed(5*time.Second)))(t)
+	l := must(limit.New(storetest.At(t, rdb, prefix), "log", []limit.Policy{log}, closed(patience)))(t)
 	for range 1000 {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
 			t.Fatalf("a take of 1,000 permits one by one: got %+v, %v, want it allowed", d, err)
@@ -127,7 +127,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 		var sizes []int64
 		for _, p := range policies {
 			for _, subject := range []string{"ip=192.0.2.1", "ip=192.168.100.200"} {
-				l := must(limit.New(storetest.At(t, admin, prefix), "api", []limit.Policy{p}, closed(5*time.Second)))(t)
+				l := must(limit.New(storetest.At(t, admin, prefix), "api", []limit.Policy{p}, closed(patience)))(t)
 				d := must(l.Take(t.Context(), subject))(t)
 				actual := int64(1)
 				if strings.HasPrefix(row, "marker") {

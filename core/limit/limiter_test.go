@@ -25,7 +25,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 	rdb, admin := srv.Admin(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
 	for n := 1; n <= len(oneOfEach); n++ {
-		l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), oneOfEach[:n], closed(5*time.Second)))(t)
+		l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), oneOfEach[:n], closed(patience)))(t)
 		must(l.Take(t.Context(), "s"))(t) // tells the server the script
 		redistest.ResetStats(t, admin)
 		for range 20 { // granted and denied
@@ -53,7 +53,7 @@ func TestAllOrNothing(t *testing.T) {
 		} {
 			policies := slices.Clone(oneOfEach)
 			policies[i] = denies
-			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("all%d", i), policies, closed(5*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("all%d", i), policies, closed(patience)))(t)
 			if d, err := l.TakeN(t.Context(), "s", 2); err != nil || !d.Allowed {
 				t.Fatalf("policy %d: the first 2 permits: got %+v, %v, want them allowed", i, d, err)
 			}
@@ -115,7 +115,7 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 	t.Helper()
 	ctx := t.Context()
 	name := strings.ReplaceAll(strings.TrimPrefix(redistest.Prefix(t), "neap:"), "-", "")
-	l := must(limit.New(storetest.At(t, rdb, prefix), name, policies, closed(5*time.Second)))(t)
+	l := must(limit.New(storetest.At(t, rdb, prefix), name, policies, closed(patience)))(t)
 	unused := first(must(l.Peek(ctx, "nobody"))(t))
 	all, window := unused.Limit, unused.Window
 	if used == 0 {
@@ -182,7 +182,7 @@ func TestResetForgetsOneSubject(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for n := 1; n <= len(oneOfEach); n++ {
-			resets(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), oneOfEach[:n], closed(5*time.Second)))(t))
+			resets(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), oneOfEach[:n], closed(patience)))(t))
 		}
 	})
 }
@@ -205,7 +205,7 @@ func TestWithSharesWhatIsTheSame(t *testing.T) {
 	shared := limit.FixedWindow{Name: "all", Limit: 3, Window: time.Hour}
 	_, rdb := redistest.Miniredis(t)
 	for _, l := range []*limit.Limiter{
-		must(limit.New(rdb, "with", []limit.Policy{shared}, closed(5*time.Second)))(t),
+		must(limit.New(rdb, "with", []limit.Policy{shared}, closed(patience)))(t),
 		must(limit.NewLocal("with", []limit.Policy{shared}, nil))(t),
 	} {
 		plan := must(l.With(shared, limit.FixedWindow{Name: "plan", Limit: 2, Window: time.Hour}))(t)
@@ -316,7 +316,7 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 	}
 	for i, policies := range sets {
 		prefix := srv.Prefix(t)
-		l := must(limit.New(storetest.At(t, rdb, prefix), "acl", policies, closed(5*time.Second)))(t)
+		l := must(limit.New(storetest.At(t, rdb, prefix), "acl", policies, closed(patience)))(t)
 		for _, cost := range []int64{1, 2} {
 			if d, err := l.TakeN(t.Context(), "s", cost); err == nil {
 				t.Errorf("set %d, a cost of %d without PEXPIRE: got %+v and no error, want one", i, cost, d)

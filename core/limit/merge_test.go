@@ -28,7 +28,7 @@ func TestMergedOnServers(t *testing.T) {
 			limit.FixedWindow{Limit: most, Window: time.Hour}, limit.SlidingWindow{Limit: most, Window: time.Hour},
 		} {
 			st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Queue: store.Queued})
-			l := must(limit.New(st, "merged", []limit.Policy{p}, closed(20*time.Second)))(t)
+			l := must(limit.New(st, "merged", []limit.Policy{p}, closed(patience)))(t)
 			must(0, l.Warm(t.Context()))(t)
 			var granted [subjects]atomic.Int64
 			began := time.Now()
@@ -70,7 +70,7 @@ func TestMergedCountsNothingElse(t *testing.T) {
 	close(merges.open)
 	rdb.AddHook(merges)
 	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Queue: store.Queued})
-	l := must(limit.New(st, "odd", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, closed(20*time.Second)))(t)
+	l := must(limit.New(st, "odd", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, closed(patience)))(t)
 	for held, want := range map[string]struct {
 		granted int64
 		left    string

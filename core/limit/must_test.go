@@ -20,6 +20,9 @@ func must[T any](v T, err error) func(testing.TB) T {
 }
 
 // closed returns options with which Redis alone decides, within the budget.
+// patience is the budget of a test that is not about budgets.
+const patience = time.Minute
+
 func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: store.FailClosed} }
 
 func newTestLocal(t testing.TB, opts *Options, policies ...Policy) *Limiter {

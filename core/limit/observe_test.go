@@ -56,7 +56,7 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var heard observations
-		l := must(limit.New(heard.of(t, rdb, prefix), "seen", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 2, Window: time.Hour}}, closed(5*time.Second)))(t)
+		l := must(limit.New(heard.of(t, rdb, prefix), "seen", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 2, Window: time.Hour}}, closed(patience)))(t)
 		for _, want := range []store.Outcome{store.Granted, store.Denied} {
 			must(l.TakeN(t.Context(), "alice", 2))(t)
 			o := heard.last(t)

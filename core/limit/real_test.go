@@ -70,7 +70,7 @@ func contend(
 	var clock redis.UniversalClient
 	for i := range limiters {
 		clock = connect()
-		limiters[i] = must(limit.New(storetest.At(t, clock, prefix), "contend", policies, closed(5*time.Second)))(t)
+		limiters[i] = must(limit.New(storetest.At(t, clock, prefix), "contend", policies, closed(patience)))(t)
 	}
 	began = redistest.Time(t, clock)
 	var count atomic.Int64
@@ -117,7 +117,7 @@ func TestLostReplyTakesOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, policies := range [][]limit.Policy{oneOfEach[:1], oneOfEach[2:3], oneOfEach[3:4], oneOfEach[4:5], oneOfEach} {
-				l := must(limit.New(storetest.At(t, c.rdb, c.prefix), "lost", policies, closed(10*time.Second)))(t)
+				l := must(limit.New(storetest.At(t, c.rdb, c.prefix), "lost", policies, closed(patience)))(t)
 				subject := fmt.Sprint(len(policies), policies[0].PolicyName())
 				before := must(l.TakeN(t.Context(), subject, 1))(t) // tells the server the script
 				c.proxy.Lose(redistest.EOF, 3, "evalsha", "eval")

@@ -156,7 +156,7 @@ func TestConclusionsAfterAFailoverToAnotherClock(t *testing.T) {
 			t.Run(name+" "+off.String(), func(t *testing.T) {
 				t.Parallel()
 				prefix := srv.Prefix(t)
-				l := must(limit.New(storetest.At(t, srv.Client(t), prefix), "l", []limit.Policy{policy}, closed(5*time.Second)))(t)
+				l := must(limit.New(storetest.At(t, srv.Client(t), prefix), "l", []limit.Policy{policy}, closed(patience)))(t)
 				less, more, none := must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t), must(l.TakeN(t.Context(), "s", 100))(t)
 				admin := srv.Admin(t)
 				for _, key := range redistest.KeysOf(t, admin, prefix) {
@@ -287,7 +287,7 @@ func TestRefundHealsABucket(t *testing.T) {
 			"persist":  func(key string) { rdb.Persist(t.Context(), key) },
 			"lengthen": func(key string) { rdb.PExpire(t.Context(), key, 24*time.Hour) },
 		} {
-			l := must(limit.New(rdb, harm, []limit.Policy{limit.TokenBucket{Rate: rate, Per: time.Hour, Burst: 10}}, closed(10*time.Second)))(t)
+			l := must(limit.New(rdb, harm, []limit.Policy{limit.TokenBucket{Rate: rate, Per: time.Hour, Burst: 10}}, closed(patience)))(t)
 			must(l.TakeN(t.Context(), "s", 3))(t)
 			d := must(l.TakeN(t.Context(), "s", 2))(t)
 			key := redistest.KeysOf(t, rdb, "neap:limit:"+harm+":{s}:bucket-"+fmt.Sprint(rate))[0]

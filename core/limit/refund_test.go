@@ -23,7 +23,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for i, policies := range append(each(slow), slow) {
-			refundsOnce(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("once%d", i), policies, closed(10*time.Second)))(t))
+			refundsOnce(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("once%d", i), policies, closed(patience)))(t))
 			for _, key := range redistest.KeysOf(t, admin, prefix) {
 				if !strings.Contains(key, ":settled:") {
 					t.Errorf("%d policies: got the key %q left, want none but markers", len(policies), key)
@@ -135,7 +135,7 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 	redistest.EachReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 		rdb := connect()
 		for i, policies := range append(each(slow), slow) {
-			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("together%d", i), policies, closed(20*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("together%d", i), policies, closed(patience)))(t)
 			logins := make([]limit.Decision, 100)
 			together(len(logins), func(n int) {
 				d, err := l.Take(t.Context(), "client")

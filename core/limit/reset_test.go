@@ -43,7 +43,7 @@ func TestResetTellsWhetherThereWasAnything(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for i, policies := range setsOf(oneOfEach) {
-			found(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("found%d", i), policies, closed(5*time.Second)))(t))
+			found(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("found%d", i), policies, closed(patience)))(t))
 		}
 	})
 }

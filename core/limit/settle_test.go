@@ -51,7 +51,7 @@ func TestSettlesAreExactWithLostReplies(t *testing.T) {
 			limit.CalendarWindow{Limit: 200_000, Every: limit.Month, MaxDebt: 200_000},
 			limit.TokenBucket{Rate: 1, Per: time.Hour, Burst: 200_000, MaxDebt: 200_000},
 		} {
-			l := must(limit.New(storetest.At(t, client, prefix), "lost", []limit.Policy{policy}, closed(20*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, client, prefix), "lost", []limit.Policy{policy}, closed(patience)))(t)
 			var used atomic.Int64
 			seed := redistest.Seed(t)
 			together(64, func(n int) {
@@ -271,7 +271,7 @@ func TestForgivenIsExact(t *testing.T) {
 			"bucket": limit.TokenBucket{Rate: 10, Per: 24 * time.Hour, Burst: burst},
 			"kept":   limit.KeepOnChange(limit.TokenBucket{Name: "kept", Rate: 10, Per: 24 * time.Hour, Burst: burst}),
 		} {
-			l := must(limit.New(storetest.At(t, rdb, prefix), name, []limit.Policy{p}, closed(10*time.Second)))(t)
+			l := must(limit.New(storetest.At(t, rdb, prefix), name, []limit.Policy{p}, closed(patience)))(t)
 			for i := range int64(64) {
 				actual := int64(1<<53) - i*i*(1<<40+1)
 				d := must(l.Take(t.Context(), fmt.Sprint("s", i)))(t)
@@ -292,8 +292,8 @@ func TestEstimatesOfManyCallersComeBack(t *testing.T) {
 		const most, callers, each = 1_000_000, 64, 4
 		client := &forgetful{UniversalClient: rdb}
 		policies := []limit.Policy{
-			limit.WithLease(limit.FixedWindow{Name: "w", Limit: most, Window: time.Hour, MaxDebt: most}, 200*time.Millisecond),
-			limit.WithLease(limit.CalendarWindow{Name: "c", Limit: most, Every: limit.Month, MaxDebt: most}, 100*time.Millisecond),
+			limit.WithLease(limit.FixedWindow{Name: "w", Limit: most, Window: time.Hour, MaxDebt: most}, 2*time.Second),
+			limit.WithLease(limit.CalendarWindow{Name: "c", Limit: most, Every: limit.Month, MaxDebt: most}, time.Second),
 		}
 		l := must(limit.New(storetest.At(t, client, prefix), "many", policies, closed(time.Minute)))(t)
 		rng := redistest.Rand(t)

@@ -18,7 +18,7 @@ func TestShadowsAlone(t *testing.T) {
 		limit.Shadow(limit.TokenBucket{Name: "b", Rate: 4, Per: time.Hour}), limit.Shadow(limit.SlidingWindow{Name: "s", Limit: 5, Window: time.Hour}),
 	}
 	for _, set := range append(each(policies), policies) {
-		far := must(limit.New(rdb, "alone", set, closed(10*time.Second)))(t)
+		far := must(limit.New(rdb, "alone", set, closed(patience)))(t)
 		near := must(limit.NewLocal("alone", set, nil))(t)
 		for _, l := range []*limit.Limiter{far, near} {
 			for _, cost := range []int64{1, 1, 1, 1, 1, 1, 3, 1 << 60} {
@@ -96,7 +96,7 @@ func TestShadowIsItsPolicy(t *testing.T) {
 	}
 	_, rdb := redistest.Miniredis(t)
 	for i, policies := range [][]limit.Policy{{limit.Shadow(p)}, {p}, {limit.Shadow(p)}} { // what one has taken the next finds
-		l := must(limit.New(rdb, "turned-on", policies, closed(10*time.Second)))(t)
+		l := must(limit.New(rdb, "turned-on", policies, closed(patience)))(t)
 		if d, err := l.Take(t.Context(), "s"); err != nil || first(d).Remaining != int64(2-i) {
 			t.Errorf("take %d: got %+v, %v, want %d remaining", i, d, err, 2-i)
 		}

@@ -27,7 +27,7 @@ func TestUnitIsAWordForClients(t *testing.T) {
 	_, rdb := redistest.Miniredis(t)
 	taken := 0
 	for unit, want := range map[string]string{"": "", limit.UnitRequests: "", limit.UnitContentBytes: limit.UnitContentBytes, "x": "x"} {
-		l := must(limit.New(rdb, "unit", withUnit(unit), closed(5*time.Second)))(t)
+		l := must(limit.New(rdb, "unit", withUnit(unit), closed(patience)))(t)
 		d, err := l.Take(t.Context(), "s")
 		taken++
 		if err != nil || d.Allowed != (taken <= 3) {

@@ -131,7 +131,7 @@ func TestWaitKeepsTheLimit(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 {
 			l := must(limit.New(storetest.At(t, rdb, prefix), "wait", []limit.Policy{limit.TokenBucket{Rate: rate, Per: time.Second, Burst: burst}},
-				closed(5*time.Second)))(t)
+				closed(patience)))(t)
 			for range callers / 4 {
 				wg.Go(func() {
 					if d, err := l.Wait(t.Context(), "s"); err != nil || !d.Allowed {

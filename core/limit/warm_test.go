@@ -23,8 +23,10 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := must(limit.New(storetest.At(t, c.rdb, c.prefix), "warm",
-				[]limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, closed(5*time.Second)))(t)
-			if err := l.Warm(t.Context()); err != nil {
+				[]limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, closed(patience)))(t)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := l.Warm(ctx); err != nil {
 				t.Fatal(err)
 			}
 			evals, shas := c.proxy.Forwarded("eval"), c.proxy.Forwarded("evalsha")
