@@ -55,10 +55,12 @@ test: redis ## run every test of the library, on miniredis, a real redis-server 
 nightly: ## run what takes long: soak, direct, upgrade, mutants, fuzz, servers, check-all and release-check; each of them even if another fails
 	@$(MAKE) --no-print-directory --keep-going soak direct upgrade mutants fuzz servers check-all release-check
 
-# Here one package follows the other: what one generates takes all processors for many minutes,
-# and tests of others, which wait for something, would have none for seconds.
+# Here one package follows the other, and one module the other: what one generates takes all
+# processors for many minutes, and tests of others, which wait for something, would have none
+# for seconds.
 .PHONY: soak
 soak: PACKAGES = 1
+soak: export AT_ONCE := 1
 soak: export NEAP_TEST_SCALE := 1
 soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 soak: redis nginx haproxy chromium prometheus ## run every test at its full count of generated operations, from a fresh seed
