@@ -35,7 +35,8 @@ func TestOneHolderAtATime(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		ctx := t.Context()
-		lockers := []*lock.Locker{locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil)}
+		patient := &lock.Options{Wait: 5 * time.Minute} // a busy machine hands over slowly
+		lockers := []*lock.Locker{locker(t, rdb, prefix, patient), locker(t, rdb, prefix, patient), locker(t, rdb, prefix, patient)}
 		var wg sync.WaitGroup
 		holding, last := false, int64(0)
 		for i := range 12 {

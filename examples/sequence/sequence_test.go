@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/script/scripttest"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -83,6 +84,9 @@ func shop(t *testing.T, zone string) (*miniredis.Miniredis, *Sequence) {
 	t.Cleanup(func() { rdb.Close() })
 	s, err := New(rdb, "orders", location)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if s.runner, err = script.NewRunner(rdb, &script.Options{Budget: time.Minute}); err != nil { // these tests are not about budgets
 		t.Fatal(err)
 	}
 	return m, s
