@@ -57,7 +57,6 @@ type made struct {
 
 var (
 	one    = []string{"{ann}"}
-	many   = []string{"{ann}:1", "{ann}:2", "{ann}:1", "{ann}:3"}
 	banned = []string{"{ann}:banned", "{ann}:ban"}
 	leased = []string{"{ann}:leased", "{ann}:estimates"}
 	all    = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
@@ -73,45 +72,16 @@ var (
 
 // calls are typical calls of each script. The calls of one script use the same keys.
 var calls = map[string][]scripttest.Call{
-	"limit_bucket.lua":      {on(one, 1, 3, 1, 60_000), on(one, 2, 3, 1, 60_000), on(one, 9, 3, 1, 60_000), on(one, 0, 3, 1, 60_000)},
-	"limit_bucket_fast.lua": {on(one, 1, 3, 2, 1000, 60_000), on(one, 9, 3, 2, 1000, 60_000), on(all[1:2], 1, 3, 1, 1000, 60_000)},
-	"limit_bucket_kept.lua": {on(one, 1, 3, 1, 1000, 3), on(one, 2, 3, 1, 1000, 9), on(one, 9, 3, 1, 1000, 3), on(one, 0, 3, 1, 1000, 3), on(all[1:2], 9, 3, 1, 1000, 3)},
-	"limit_window.lua":      {on(one, 1, 2, 60_000, 9), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 0, 2, 60_000)},
+	"limit_bucket.lua":  {on(one, 3, 1, 9, 1), on(one, 3, 1, 9, 2), on(one, 3, 1, 9, 9), on(one, 3, 1, 9, 0), on(all[1:2], 3, 2, 9, 1), on(all[1:2], 3, 2, 9, 2)},
+	"limit_fast.lua":    {on(one, 3, 2, 9, 1000, 60_000, 1), on(one, 3, 2, 9, 1000, 60_000, 9), on(all[1:2], 3, 1, 9, 1000, 60_000, 1)},
+	"limit_kept.lua":    {on(one, 3, 1, 1000, 3, 1), on(one, 3, 1, 1000, 9, 2), on(one, 3, 1, 1000, 3, 9), on(one, 3, 1, 1000, 3, 0), on(all[1:2], 3, 1, 1000, 3, 9)},
+	"limit_window.lua":  {on(one, 2, 60_000, 9, 1), on(one, 2, 60_000, 2, 1), on(one, 2, 60_000, 2, 1), on(one, 2, 60_000, 2, 0)},
+	"limit_sliding.lua": {on(one, 2, 60_000, 2, 1), on(one, 2, 60_000, 2, 1), on(one, 2, 60_000, 2, 1), on(all[1:2], 9, 60_000, 99, 9), on(all[1:2], 2, 60_000, 99, 1), on(all[1:2], 2, 60_000, 99, 0)},
 	"limit_calendar.lua": {
-		on(one, 1, 2, 0, 1, 2, 9_000_000_000_000), on(one, 1, 2, 0, 9_000_000_000_000, 9_000_000_000_001, 9_000_000_000_002),
-		on(one, 1, 2, 0, 1, 9_000_000_000_000, 9_000_000_000_001), on(one, 0, 2, 0, 1, 2, 9_000_000_000_000), on(one, 1, 2, 0, 1, 2, 3)},
-	"limit_sliding.lua": {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000),
-		on(all[1:2], 9, 9, 60_000, 99), on(all[1:2], 1, 2, 60_000, 99), on(all[1:2], 0, 2, 60_000, 99)},
-	"limit_many.lua": {
-		on(many, "bucket", 3, 1, 60_000, 0, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "bucket", 3, 2, 60_000, 0, 1, 5, 2, 1, 1, 3, 0, 1),
-		on(many, "bucket_fast", 3, 2, 1000, 60_000, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "bucket_fast", 3, 1, 1000, 60_000, 1, 2, 2, 1, 1, 3, 0, 1),
-		on(many, "window", 3, 60_000, 0, 0, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "sliding", 3, 60_000, 0, 0, 1, 2, 2, 1, 1, 3, 0, 1),
-	},
-	"limit_log.lua": {on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 2, 3, 60_000_000, 120_000, -2),
-		on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 3, 3, 1, 120_000, -1)},
-	"limit_set.lua": {
-		on(all, append([]any{1, 5, 5}, set...)...), on(all, append([]any{1, 3, 5}, set...)...), on(all, append([]any{1, 5, 5}, set...)...),
-		on(all, append([]any{9, 5, 5}, set...)...), on(one, 1, 1, 1, "fast", 1, 2, 1, 60_000, 1000),
-		on(all[:1], 1, 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, 1, "calendar", 3, 0, 1, 2, 3),
-		on([]string{"{ann}:kept"}, 1, 1, 1, "kept", 3, 1, 1, 0, 1000, 9, 0), on([]string{"{ann}:kept"}, 9, 1, 1, "kept", 3, 1, 1, 0, 1000, 9, 0),
-		on(banned, bans...), on(banned, bans...), on(banned, bans...), on(banned, append(bans, 5, 1)...),
-		on(leased, estimated("0/a")...), on(leased, estimated("60000/b")...), on(leased, estimated("60000/c")...)},
-	"limit_ban.lua": {on(banned[1:], -1, 60_000), on(banned[1:], 60_000, 60_000), on(banned[1:], -1, 60_000), on(banned[1:], 0, 60_000)},
-	"limit_settle.lua": {
-		on(all[2:3], 0, 1, 2, 3, 0, 0, ""),
-		{Keys: []string{all[2], "{ann}:refunded"}, Args: []any{0, 1, 9e15, 1, 1, 60_000, "", "window", 3, 60_000, 1, 60_000, 1000, 3, 1, 60_000, 0}, Prepare: counted},
-		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000, ""}, settled...)...),
-		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000, ""}, settled...)...),
-		on(append(all[:4:4], "{ann}:again"), append([]any{1, 1, 9e15, 1, 4, 60_000, ""}, settled...)...),
-		on([]string{"{ann}:kept", "{ann}:kept-settled"}, 9, 0, 0, 0, 1, 60_000, "", "kept", 3, 1, 1, 0, 1000, 9, 1, 3, 0),
-		on([]string{"{ann}:kept", "{ann}:kept-again"}, 1, 1, 9e15, 1, 1, 60_000, "", "kept", 3, 1, 1, 0, 1000, 9, 5, 9, 0),
-		on([]string{all[2], "{ann}:other"}, 9, 0, 0, 0, 1, 60_000, "", "calendar", 3, 0, 1, 2, 9_000_000_000_000, 5, 1, 0, 0),
-		on([]string{all[2], "{ann}:none"}, 9, 0, 0, 0, 1, 60_000, "", "calendar", 3, 0, 1, 2, 3, 5, 1, 0, 0),
-		{Keys: []string{leased[0], "{ann}:marker", leased[1]}, Args: []any{2, 1, 9e15, 1, 1, 60_000, "d", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
-		{Keys: []string{leased[0], "{ann}:mark", leased[1]}, Args: []any{2, 1, 9e15, 1, 1, 60_000, "gone", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
-		{Keys: []string{leased[0], "{ann}:back", leased[1]}, Args: []any{0, 1, 9e15, 1, 1, 60_000, "d", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
-		on([]string{all[4], "{ann}:gone"}, 0, 1, 9e15, 1, 1, 60_000, "", "log", 3, 9e15, 1, 120_000, 1000, 3, 1, 1, 0),
-	},
+		on(one, 2, 0, 1, 2, 9_000_000_000_000, 9, 1), on(one, 2, 0, 9_000_000_000_000, 9_000_000_000_001, 9_000_000_000_002, 2, 1),
+		on(one, 2, 0, 1, 9_000_000_000_000, 9_000_000_000_001, 2, 1), on(one, 2, 0, 1, 2, 9_000_000_000_000, 2, 0), on(one, 2, 0, 1, 2, 3, 2, 1)},
+	"limit_log.lua":   {on(one, 3, 60_000_000, 120_000, 1), on(one, 3, 60_000_000, 120_000, 2), on(one, 3, 60_000_000, 120_000, 1), on(one, 3, 1, 120_000, 3), on(one, 3, 1, 120_000, -3)},
+	"limit_ban.lua":   {on(banned[1:], -1, 60_000), on(banned[1:], 60_000, 60_000), on(banned[1:], -1, 60_000), on(banned[1:], 0, 60_000)},
 	"limit_renew.lua": {{Keys: leased[1:], Args: []any{60_000, "d:1"}, Prepare: estimate}, {Keys: leased[1:], Args: []any{60_000, "gone:1", "d:1"}, Prepare: estimate}},
 	"limit_reset.lua": {on(all)},
 	"inflight_acquire.lua": {on(one, "a", 2, 30_000_000, 60_000, "", ""), on(one, "b", 2, 30_000_000, 60_000, "lost", "a"),
@@ -140,38 +110,10 @@ var calls = map[string][]scripttest.Call{
 	"guard_inspect.lua": {on(one), begun.then()},
 }
 
-// set has the arguments of a policy of each kind.
-var set = []any{
-	"bucket", 3, 1, 1, 60_000, 1000, "fast", 3, 2, 1, 60_000, 1000, "window", 3, 60_000, 1, 60_000, 1000,
-	"sliding", 3, 60_000, 1, 120_000, 1000, "log", 3, 60_000_000, 1, 120_000, 1000,
-}
-
-// settled has a policy of each kind that can be settled, and what a decision took.
-var settled = []any{
-	"bucket", 3, 1, 1, 60_000, 1000, 5, 2, 2, 0, "fast", 3, 2, 1, 60_000, 1000, 5, 2, 2, 0, "window", 3, 60_000, 1, 60_000, 1000, 5, 2, 60_000, 0,
-	"sliding", 3, 60_000, 1, 120_000, 1000, 3, 2, 60_000, 0,
-}
-
-// bans has the bans of a window that bans after two denials.
-var bans = []any{1, 1, 1, "window", 1, 60_000, 1, 60_000, 1000, 1, "2:60000:60000:90000"}
-
-// estimated takes the one permit of a window, with a lease.
-func estimated(lease string) []any {
-	return []any{1, 1, 1, "window", 1, 60_000, 1, 60_000, 1000, 1, lease}
-}
-
 // estimate prepares a state in which that permit is taken.
 func estimate(tb testing.TB, rdb redis.UniversalClient, _ []string) {
 	tb.Helper()
-	if err := rdb.Eval(tb.Context(), script.FromFS(lua.FS, "limit_set.lua").Source(), leased, estimated("60000/d")...).Err(); err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// counted prepares a window in which two permits are taken.
-func counted(tb testing.TB, rdb redis.UniversalClient, keys []string) {
-	tb.Helper()
-	if err := rdb.Eval(tb.Context(), script.FromFS(lua.FS, "limit_window.lua").Source(), keys, 2, 3, 60_000).Err(); err != nil {
+	if err := rdb.Eval(tb.Context(), lua.Take(false, true, "window").Text, leased, 1, 1, 0, 1, 4, "window", 1, 60_000, 5, 0, 0, 0, 1, 60_000, 1, 1, "d:1").Err(); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
+// The script of one policy is a file, too.
 func ExampleLone() {
 	fmt.Println(lua.Lone("window").Name)
 	// Output: limit_window.lua

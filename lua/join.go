@@ -99,7 +99,7 @@ func functions(clock bool, kinds ...string) (lines []line) {
 	return lines
 }
 
-// Lone returns the script that decides one request under one policy.
+// Lone returns the script that decides one request under one policy. It is a file here, too.
 func Lone(kind string) Joined {
 	own := read(kind)
 	code := functions(slices.Contains(clocked, kind), ordered([]string{kind})...)
@@ -109,7 +109,7 @@ func Lone(kind string) Joined {
 // between stands between two comments, and madeOf in a script that is checked in.
 var (
 	between = []line{{text: "--"}}
-	madeOf  = []line{{text: "--"}, {text: "-- Its parts are files of limits/."}}
+	madeOf  = []line{{text: "--"}, {text: "-- Its parts are files of limits/, and `go test ./lua -update` joins them."}}
 )
 
 // made has what Take and Settle made, by its name.

@@ -1,4 +1,4 @@
--- Bans a subject on request, lifts its bans, or reports them. limit_set.lua describes the
+-- Bans a subject on request, lifts its bans, or reports them. limits/ban.lua describes the
 -- record of a ban.
 --
 -- KEYS[i]  the record of the i-th ban

@@ -1,4 +1,4 @@
--- Renews the leases of estimates. limit_set.lua describes estimates.
+-- Renews the leases of estimates. limits/estimates.lua describes estimates.
 --
 -- KEYS[1]  a window's estimates
 -- ARGV[1]  how long a lease lasts from now, in milliseconds

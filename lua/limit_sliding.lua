@@ -5,61 +5,94 @@
 -- after the current one ends, so its time to live is the clock: above one window, the
 -- current window runs; below, the next one does.
 --
+-- Its parts are files of limits/, and `go test ./lua -update` joins them.
+--
 -- KEYS[1]  the counters
--- ARGV[1]  cost
--- ARGV[2]  limit
--- ARGV[3]  window, in milliseconds
--- ARGV[4]  the most that a counter can hold, if not the limit; or nothing
+-- ARGV[1]  limit
+-- ARGV[2]  window, in milliseconds
+-- ARGV[3]  the most that a counter can hold
+-- ARGV[4]  cost
 -- returns  r = (last * (limit + 1) + current) * (window + 1) + rest of the running window
 --          in milliseconds. Granted: r afterwards; denied: -1 - r. If a counter is above
 --          the limit: {last, current, rest}; if denied, the first is -1 - last
 -- effects  granted with a cost: SET with PX, or INCRBY; PEXPIRE cuts a time to live that
 --          is missing or longer than two windows
-local key = KEYS[1]
-local cost, limit, window = ARGV[1], ARGV[2] + 0, ARGV[3] + 0
-local base = (ARGV[4] or limit) + 1
+local call, try, min, max = redis.call, redis.pcall, math.min, math.max
 
-local call = redis.call
-local last, current, left = 0, 0, 0
-local stored = call('GET', key)
-if stored then
-  left = call('PTTL', key)
-  if left < 0 or left > 2 * window then
-    left = 2 * window
-    if cost ~= '0' then
-      call('PEXPIRE', key, left)
-    end
-  end
-  if left > 0 then
-    current = stored % base
-    last = (stored - current) / base
+-- Returns the whole number that a text is, or nil if it is none that neap writes: one that
+-- is not exact, or has not as many digits as it has characters. This is quicker than a
+-- pattern.
+local function whole(text)
+  local n = tonumber(text)
+  if n and n % 1 == 0 and n <= 9007199254740992 and n < 10 ^ #text and (n >= 10 ^ (#text - 1) or text == '0') then
+    return n
   end
 end
 
-local rest = left - window
-local rolled = rest <= 0
-if rolled then
-  last, current, rest = current, 0, left
+-- Returns both counts, how long the running window still lasts, whether it has no request
+-- yet, and whether the time to live was more than it can be.
+local function sliding_read(key, length, most)
+  local stored = try('GET', key)
+  if not stored then
+    return 0, 0, 0, true, false
+  end
+  local counts = whole(stored)
+  if not counts then
+    return nil, stored
+  end
+  local left = call('PTTL', key)
+  local broken = left < 0 or left > 2 * length
+  if broken then
+    left = 2 * length
+  elseif left == 0 then
+    counts = 0
+  end
+  local current = counts % (most + 1)
+  local last = (counts - current) / (most + 1)
+  if left <= length then
+    return current, 0, left, true, broken
+  end
+  return last, current, left - length, false, broken
 end
 
-local after = current + cost
-if cost ~= '0' then
-  if last * rest + after * window > limit * window then
-    if last > limit or current > limit then
-      return {-1 - last, current, rest}
-    end
-    return -1 - ((last * (limit + 1) + current) * (window + 1) + rest)
-  end
+-- Returns how many permits are free.
+local function sliding_room(last, current, rest, limit, length)
+  local room = limit * length - last * rest
+  return (room - room % length) / length - current
+end
+
+-- Adds a cost above 0, and cuts a time to live that was more than it can be. It returns how
+-- long the running window still lasts.
+local function sliding_charge(key, cost, last, rest, rolled, broken, length, most)
   if rolled then
-    if rest == 0 then
-      rest = window
-    end
-    call('SET', key, last * base + cost, 'PX', rest + window)
-  else
-    call('INCRBY', key, cost)
+    rest = rest > 0 and rest or length
+    call('SET', key, last * (most + 1) + cost, 'PX', rest + length)
+    return rest
   end
+  if broken then
+    call('PEXPIRE', key, 2 * length)
+  end
+  call('INCRBY', key, cost)
+  return rest
 end
-if last > limit or after > limit then
-  return {last, after, rest}
+
+local key, limit, length, most, text = KEYS[1], ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
+local cost = text + 0 -- Redis takes a text in less time than a number
+local last, current, rest, rolled, broken = sliding_read(key, length, most)
+if not last then
+  return type(current) == 'table' and current or redis.error_reply('FOREIGN the key holds no record of this policy')
 end
-return (last * (limit + 1) + after) * (window + 1) + rest
+local denied = cost > 0 and cost > sliding_room(last, current, rest, limit, length)
+if not denied then
+  if cost > 0 then
+    rest = sliding_charge(key, text, last, rest, rolled, broken, length, most)
+  end
+  current = current + cost
+elseif broken then
+  call('PEXPIRE', key, 2 * length)
+end
+if last > limit or current > limit then
+  return {denied and -1 - last or last, current, rest}
+end
+local packed = (last * (limit + 1) + current) * (length + 1) + rest
+return denied and -1 - packed or packed

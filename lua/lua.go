@@ -1,9 +1,12 @@
-// Package lua holds the Lua scripts that Redis runs, one file for each decision.
+// Package lua holds the Lua scripts that Redis runs.
 //
-// A file is exactly the bytes that Redis runs. Its sha1sum is the SHA that EVALSHA names.
-// "user_script:12" in an error of Redis is its line 12. You can run it as it is with
+// A file of FS is exactly the bytes that Redis runs. Its sha1sum is the SHA that EVALSHA
+// names. "user_script:12" in an error of Redis is its line 12. You can run it as it is with
 // redis-cli --eval. Its header names every key and argument with its unit, what the script
 // returns, and what it writes.
+//
+// The scripts of limits are joined of the files of limits/: [Lone], [Take], [Settle]. What
+// Lone returns is a file of FS, too. The command `neap script` prints the others.
 //
 // A script reads, decides, and then writes or refuses as a whole. It leaves no key without
 // a time to live, whichever of its commands fails.

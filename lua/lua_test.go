@@ -15,7 +15,7 @@ import (
 
 // files are the scripts of the package.
 var files = func() []string {
-	all, err := fs.Glob(lua.FS, "*")
+	all, err := fs.Glob(lua.FS, "*.lua")
 	if err != nil {
 		panic(err)
 	}

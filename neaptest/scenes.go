@@ -41,7 +41,9 @@ func (r *Redis) Fill() { r.serve().full.Store(true) }
 
 // LoseReply loses the reply of a script: the next one of that name runs, and then the connection breaks.
 // The replies to calls behind it on the same connection are lost as well. The name is that of a file in
-// neap's directory lua, or its beginning, such as "guard_begin"; "" is any script. Two calls lose two replies.
+// neap's directory lua, or its beginning, such as "guard_begin". The scripts of limiters of several policies, with
+// bans or with leases, and of merged calls begin with "limit_take(", those of settlements and refunds with
+// "limit_settle(". "" is any script. Two calls lose two replies.
 func (r *Redis) LoseReply(script string) { r.serve().loseReply(script) }
 
 // Failover has a replica take over that has none of the data: all connections break, the scripts are unknown, and

@@ -118,7 +118,7 @@ func (s *server) run(c *redisserver.Peer, command string, args []string) {
 	peer := redisserver.NewPeer(bufio.NewWriter(&reply))
 	peer.Ctx, peer.Resp3 = c.Ctx, c.Resp3
 	sha := shaOf(command, args)
-	name := names()[sha]
+	name := nameOf(sha)
 	s.refuses.Store(s.full.Load())
 	s.mu.Lock()
 	s.asked = append(s.asked, name)
@@ -184,7 +184,20 @@ func (s *server) take() []string {
 	return asked
 }
 
-// names are the names of neap's scripts by their SHA.
+// nameOf returns the name of a script of neap by its SHA; "" if it is none.
+func nameOf(sha string) string {
+	if name, is := names()[sha]; is {
+		return name
+	}
+	for _, j := range lua.Made() {
+		if s := script.New(j.Name, j.Text); s.SHA() == sha {
+			return s.Name()
+		}
+	}
+	return ""
+}
+
+// names are the names of neap's scripts that are files, by their SHA.
 var names = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	files, err := fs.Glob(lua.FS, "*.lua")

@@ -49,20 +49,26 @@ var families = map[string]string{
 	"limit": "limit", "inflight": "inflight", "lock": "lock", "once": "lock", "guard": "guard", "stock": "stock",
 }
 
-var call = regexp.MustCompile(`call\('([A-Z]+)'`)
+var call = regexp.MustCompile(`(?:call|try)\('([A-Z]+)'`)
 
 // called are the primitives whose scripts call a command.
 var called = func() map[string][]string {
 	all := map[string][]string{}
-	for _, name := range scriptNames() {
-		text, _ := fs.ReadFile(lua.FS, name)
+	add := func(name, text string) {
 		family, _, _ := strings.Cut(name, "_")
-		for _, m := range call.FindAllSubmatch(text, -1) {
-			command := strings.ToLower(string(m[1]))
+		for _, m := range call.FindAllStringSubmatch(text, -1) {
+			command := strings.ToLower(m[1])
 			if kind := families[family]; !slices.Contains(all[command], kind) {
 				all[command] = append(all[command], kind)
 			}
 		}
+	}
+	for _, name := range scriptNames() {
+		text, _ := fs.ReadFile(lua.FS, name)
+		add(name, string(text))
+	}
+	for _, j := range []lua.Joined{lua.Take(true, true, lua.Kinds...), lua.Settle(lua.Kinds...)} {
+		add(j.Name, j.Text)
 	}
 	return all
 }()

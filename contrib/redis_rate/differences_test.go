@@ -148,7 +148,7 @@ func TestALostReplyIsAnError(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *neaptest.Redis, l *redis_rate.Limiter) {
 		rate := redis_rate.PerHour(10)
 		must(l.Allow(t.Context(), "k", rate))(t)
-		r.LoseReply("limit_bucket_kept.lua")
+		r.LoseReply("limit_kept.lua")
 		if got, err := l.Allow(t.Context(), "k", rate); got != nil || !errors.Is(err, script.ErrMaybeExecuted) {
 			t.Errorf("a call whose reply is lost: got %+v, %v, want script.ErrMaybeExecuted", got, err)
 		}

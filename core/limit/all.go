@@ -207,6 +207,6 @@ func (a *allAsks) refund(ctx context.Context, i int) error {
 
 // errEnded is the error of an ask or a refund that did not return.
 var errEnded error = &script.Error{
-	Script: setScript.Name(), Class: script.ErrMaybeExecuted,
+	Script: "limits/take.lua", Class: script.ErrMaybeExecuted,
 	Err: background.ErrEnded,
 }

@@ -114,7 +114,6 @@ func (p banning) compile() (rule, error) {
 		first:  b.For.Milliseconds(),
 		most:   longest.Milliseconds(),
 	}
-	own.numbers = fmt.Sprintf("%d:%d:%d:%d", own.after, own.within, own.first, own.most)
 	r.id().ban = own
 	return r, nil
 }
@@ -131,7 +130,6 @@ func (b *Ban) key() string {
 // ban is a compiled Ban; its durations are in milliseconds.
 type ban struct {
 	tail                       string // the end of a Redis key
-	numbers                    string // the numbers, as limit_set.lua reads them
 	after, within, first, most int64
 }
 

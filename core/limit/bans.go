@@ -122,17 +122,3 @@ func (r *remote) bans(ctx context.Context, rules []rule, subject string, duratio
 
 // isBan reports whether a ban may last for that many milliseconds.
 func isBan(left int64) bool { return left >= 0 && left <= mostBan }
-
-// readBans reads the numbers of bans, which follow those of all policies.
-func readBans(rules []rule, numbers []any, into []reading) (ok bool) {
-	for i, r := range rules {
-		if !hasBan(r) {
-			continue
-		}
-		if into[i].ban = numbers[0].(int64); !isBan(into[i].ban) {
-			return false
-		}
-		numbers = numbers[1:]
-	}
-	return true
-}

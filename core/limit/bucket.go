@@ -7,17 +7,6 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/reply"
-	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
-)
-
-var (
-	bucketScript     = mergedBy(bucketMerging, "limit_bucket.lua")
-	fastBucketScript = mergedBy(fastBucketMerging, "limit_bucket_fast.lua")
-
-	// These are for buckets that can owe more than their capacity.
-	owingBucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").Batched()
-	owingFastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").Batched()
 )
 
 // bucket is a token bucket, stored as a debt that drains: a permit costs unit, and drain
@@ -99,18 +88,6 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-func (b *bucket) alone() *script.Script {
-	switch owes := b.largest > b.capacity; {
-	case b.fast && owes:
-		return owingFastBucketScript
-	case b.fast:
-		return fastBucketScript
-	case owes:
-		return owingBucketScript
-	}
-	return bucketScript
-}
-
 func (b *bucket) most() int64 { return b.largest }
 
 // heaviest returns the largest debt in permits for which no arithmetic overflows.
@@ -118,34 +95,29 @@ func (b *bucket) heaviest() int64 {
 	return b.limit * max(min(1<<61/b.capacity, math.MaxInt64/2/int64(b.whole)), 1)
 }
 
-func (b *bucket) args(cost int64) []any {
-	args := []any{integer(max(cost, 0) * b.unit), integer(b.capacity), integer(b.drain)}
+func (b *bucket) kind() string {
 	if b.fast {
-		args = append(args, integer(b.tick.Microseconds()))
+		return "fast"
 	}
-	if args = append(args, integer(b.longest)); b.largest > b.capacity {
-		args = append(args, integer(b.largest))
-	}
-	return args
+	return "bucket"
 }
 
-func (b *bucket) entry() [6]any {
-	kind := "bucket"
+func (b *bucket) numbers() []any {
+	numbers := []any{integer(b.capacity), integer(b.drain), integer(b.largest)}
 	if b.fast {
-		kind = "fast"
+		numbers = append(numbers, integer(b.tick.Microseconds()), integer(b.longest))
 	}
-	return [6]any{
-		kind, integer(b.capacity), integer(b.drain), integer(b.unit), integer(b.longest),
-		integer(b.tick.Microseconds()),
-	}
+	return numbers
+}
+
+func (b *bucket) told(n []int64, back int64, _ bool) reading {
+	return reading{n: [4]int64{n[0] - back}}
 }
 
 func (b *bucket) unpack(n int64) (reading, bool) {
 	debt, denied := reply.Signed(n)
 	return reading{denied: denied, n: [4]int64{debt}}, true
 }
-
-func (b *bucket) width() int { return 1 }
 
 func (b *bucket) advance(c *cell, now int64) {
 	tick := now / b.tick.Microseconds()

@@ -3,17 +3,12 @@ package limit
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/reply"
-	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
 )
-
-var calendarScript = script.FromFS(lua.FS, "limit_calendar.lua").Batched()
 
 // longestPeriod is at least as long as any month.
 const longestPeriod = 32 * 24 * time.Hour
@@ -34,8 +29,8 @@ type calendar struct {
 // bounds are the starts of three windows in a row, and the end of the last, in
 // milliseconds.
 type bounds struct {
-	at   [4]int64
-	args []any // the arguments of limit_calendar.lua, for a cost of 1
+	at      [4]int64
+	numbers []any // as limit_calendar.lua takes them
 }
 
 func (p CalendarWindow) compile() (rule, error) {
@@ -89,14 +84,12 @@ func (w *calendar) boundsAt(now int64) *bounds {
 	if b := w.known.Load(); b != nil && b.at[1] <= now && now < b.at[2] {
 		return b
 	}
-	b := &bounds{args: []any{integer(1), integer(w.limit)}}
+	b := &bounds{numbers: []any{integer(w.limit)}}
 	for i, start := range w.around(time.UnixMilli(now)) {
 		b.at[i] = start.UnixMilli()
-		b.args = append(b.args, integer(b.at[i]))
+		b.numbers = append(b.numbers, integer(b.at[i]))
 	}
-	if w.largest > w.limit {
-		b.args = append(b.args, integer(w.largest))
-	}
+	b.numbers = append(b.numbers, integer(w.largest))
 	w.known.Store(b)
 	return b
 }
@@ -116,13 +109,6 @@ func (l *Limiter) seen(now int64) {
 	}
 }
 
-func (w *calendar) alone() *script.Script {
-	if w.packed {
-		return calendarScript
-	}
-	return nil
-}
-
 // unpack assumes that the current windows are those that were sent. If a boundary has
 // passed since, only the length can be wrong.
 func (w *calendar) unpack(n int64) (reading, bool) {
@@ -132,30 +118,17 @@ func (w *calendar) unpack(n int64) (reading, bool) {
 	return reading{denied: denied, n: [4]int64{packed % (w.largest + 1), packed / (w.largest + 1), b.at[which+1] - b.at[which]}}, true
 }
 
-func (w *calendar) args(cost int64) []any {
-	args := w.bounds().args
-	if cost == 1 {
-		return args
-	}
-	args = slices.Clone(args)
-	args[0] = integer(max(cost, 0))
-	return args
-}
+func (w *calendar) packs() bool { return w.packed }
 
-func (w *calendar) entry() [6]any {
-	args := w.bounds().args
-	return [6]any{"calendar", args[1], args[2], args[3], args[4], args[5]}
-}
+func (*calendar) kind() string { return "calendar" }
 
-// refundEntry is the entry of a fixed window. It uses half of the length to tell two
-// windows apart, because the next window may be shorter.
-func (w *calendar) refundEntry(r reading) [6]any {
-	return [6]any{"window", integer(w.limit), integer(r.n[2] / 2), "1", integer(r.n[2]), "1000"}
+func (w *calendar) numbers() []any { return w.bounds().numbers }
+
+func (w *calendar) told(n []int64, back int64, _ bool) reading {
+	return reading{n: [4]int64{n[0] - back, n[1], n[2]}}
 }
 
 func (w *calendar) most() int64 { return w.largest }
-
-func (w *calendar) width() int { return 3 }
 
 func (w *calendar) advance(c *cell, now int64) {
 	c.now = now / 1000

@@ -128,7 +128,7 @@ func (c *conclusion) finish(ctx context.Context) (s Settlement, err error) {
 		}
 	}()
 	err = ask.Repeat(ctx, began, l.opts.Budget, func() (err error) {
-		s, err = c.ask(ctx, settleScript)
+		s, err = c.ask(ctx, c.grant.of.remote.settle)
 		return err
 	})
 	return s, err
@@ -147,7 +147,7 @@ func (c *conclusion) again() undo.Result {
 		}
 		return undo.Done
 	}
-	_, err := c.ask(context.Background(), concludeScript)
+	_, err := c.ask(context.Background(), c.grant.of.remote.late)
 	if err != nil && !errors.Is(err, ErrRefund) {
 		return undo.Unanswered
 	}

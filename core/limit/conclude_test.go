@@ -28,7 +28,7 @@ type deaf struct {
 }
 
 func (d *deaf) Process(ctx context.Context, cmd redis.Cmder) error {
-	if !strings.Contains(cmd.String(), shaOf("limit_settle.lua")) {
+	if !runs(cmd, "limit_settle(") {
 		return d.Client.Process(ctx, cmd)
 	}
 	if d.refuses.Load() {

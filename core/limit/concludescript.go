@@ -8,14 +8,6 @@ import (
 
 	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
-)
-
-// settleScript concludes grants. concludeScript is the same script in the background,
-// where it passes an open breaker.
-var (
-	settleScript   = script.FromFS(lua.FS, "limit_settle.lua").Batched()
-	concludeScript = settleScript.Essential()
 )
 
 // conclude runs the script for a conclusion. changed is false if there was nothing to
@@ -52,7 +44,7 @@ func (r *remote) conclude(ctx context.Context, sc *script.Script, c *conclusion)
 	}
 }
 
-// toConclude returns the keys of limit_settle.lua and a function that makes its arguments
+// toConclude returns the keys of limits/settle.lua and a function that makes its arguments
 // from what is known of the clock.
 func (r *remote) toConclude(c *conclusion) (keys []string, args func(clock []any) []any) {
 	g, l := c.grant, c.grant.of
@@ -64,22 +56,31 @@ func (r *remote) toConclude(c *conclusion) (keys []string, args func(clock []any
 		}
 	}
 	count := len(keys)
-	var policies []any
+	policies := make([]any, 0, count*(mostNumbers+5))
 	for _, i := range charged {
 		rule, told, estimates := l.rules[i], g.readings[i], 0
 		if hasLease(rule) {
 			behind = append(behind, r.estimatesOf(rule, g.subject))
 			estimates = count + len(behind)
 		}
-		entry := rule.entry()
+		kind, numbers := rule.kind(), rule.numbers()
 		if w, is := rule.(*calendar); is && c.givesBackOnly(w) {
-			entry = w.refundEntry(told)
+			// The decision's own window. Half of its length tells two windows apart, because
+			// the next one may be shorter.
+			kind, numbers = "window", []any{integer(w.limit), integer(told.n[2] / 2), integer(w.largest)}
 		}
-		policies = append(append(policies, entry[:]...), integer(rule.most()), integer(rule.id().costs(g.cost)), integer(rule.term(told)), integer(int64(estimates)))
+		id := rule.id()
+		policies = append(policies, kind)
+		policies = append(policies, filled(numbers)...)
+		policies = append(policies, integer(id.unit), integer(id.costs(g.cost)), integer(rule.term(told)), integer(int64(estimates)))
 	}
 	return append(keys, behind...), func(clock []any) []any {
 		head := append([]any{integer(c.actual)}, clock...)
-		return append(append(head, integer(int64(count)), integer(markerLives.Milliseconds()), g.token), policies...)
+		estimate := ""
+		if g.token != "" {
+			estimate = g.estimate()
+		}
+		return append(append(head, integer(int64(count)), integer(markerLives.Milliseconds()), estimate), policies...)
 	}
 }
 
@@ -98,7 +99,7 @@ func outside(numbers []any) (now int64, is bool) {
 	return now, is
 }
 
-// gives reports whether limit_settle.lua may reply that.
+// gives reports whether limits/settle.lua may reply that.
 func (c *conclusion) gives(told any) (ok bool) {
 	all, ok := reply.Numbers(told)
 	switch {
@@ -118,18 +119,18 @@ func (c *conclusion) gives(told any) (ok bool) {
 	return len(all) == many
 }
 
-// width returns how many numbers limit_settle.lua replies for a policy in a settlement.
+// width returns how many numbers limits/settle.lua replies for a policy in a settlement.
 func (c *conclusion) width(r rule, told reading) int {
 	if !canSettle(r, told) {
 		return 0
 	}
 	if w, is := r.(*calendar); is && c.givesBackOnly(w) {
-		return r.width() - 1 // the script knows only the decision's own window
+		return widthOf(r) - 1 // the script knows only the decision's own window
 	}
-	return r.width()
+	return widthOf(r)
 }
 
-// readSettled reads the reply of limit_settle.lua to a settlement. ok is false if a record
+// readSettled reads the reply of limits/settle.lua to a settlement. ok is false if a record
 // is broken.
 func (c *conclusion) readSettled(numbers []any) (s Settlement, ok bool) {
 	g, l := c.grant, c.grant.of
@@ -146,7 +147,7 @@ func (c *conclusion) readSettled(numbers []any) (s Settlement, ok bool) {
 		if !plausible(r, readings[i]) {
 			return s, false
 		}
-		if width < r.width() {
+		if width < widthOf(r) {
 			b := r.(*calendar).boundsAt(max(now, -now) / 1000)
 			readings[i].n[2] = b.at[2] - b.at[1]
 		}
@@ -155,7 +156,7 @@ func (c *conclusion) readSettled(numbers []any) (s Settlement, ok bool) {
 	return l.settlement(g, readings, forgiven), true
 }
 
-// settled is the result of a run of limit_settle.lua.
+// settled is the result of a run of limits/settle.lua.
 type settled struct {
 	numbers   []any
 	changed   bool // something changed, now or in an earlier run

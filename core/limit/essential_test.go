@@ -8,18 +8,20 @@ import (
 	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
 )
 
 // TestWhatPassesAnOpenBreaker: only the scripts that keep, conclude or take back what was
 // granted do.
 func TestWhatPassesAnOpenBreaker(t *testing.T) {
 	t.Parallel()
+	l := must(New(redistest.SameClient{}, "essential", failing, nil))(t)
 	for s, want := range map[*script.Script]bool{
-		setScript:    false,
-		settleScript: false,
-		resetScript:  false,
+		l.remote.script: false,
+		l.remote.settle: false,
+		resetScript:     false,
 
-		concludeScript:       true,
+		l.remote.late:        true,
 		renewEstimatesScript: true,
 	} {
 		if (*wire.Script)(s).IsEssential() != want {
@@ -32,15 +34,15 @@ func TestWhatPassesAnOpenBreaker(t *testing.T) {
 // a log of a few milliseconds may expire between them.
 func TestALogThatExpiresAtOnce(t *testing.T) {
 	t.Parallel()
-	const sets = "redis.pcall('PEXPIRE', key, longest)"
-	source := logScript.Source()
+	const sets = "try('PEXPIRE', key, longest)"
+	source := lua.Lone("log").Text
 	if !strings.Contains(source, sets) {
 		t.Fatalf("the script: got no %q in it, want it, because this test replaces it", sets)
 	}
-	expires := script.New("limit_log.lua", strings.Replace(source, sets, "redis.pcall('PEXPIRE', key, -1)", 1))
+	expires := script.New("limit_log.lua", strings.Replace(source, sets, "try('PEXPIRE', key, -1)", 1))
 	runner := must(script.NewRunner(redistest.Standalone(t).Client(t), &script.Options{Budget: time.Minute}))(t)
 	p := must(SlidingLog{Limit: 5, Window: time.Millisecond}.compile())(t)
-	reply, err := runner.Run(t.Context(), expires, []string{redistest.Prefix(t) + "{s}"}, p.args(1)...)
+	reply, err := runner.Run(t.Context(), expires, []string{redistest.Prefix(t) + "{s}"}, append(p.numbers(), "1")...)
 	if err != nil {
 		t.Fatalf("a take with a log that expires at once: got the error %v, want a decision", err)
 	}

@@ -96,7 +96,9 @@ func (r *remote) estimatesOf(of rule, subject string) string {
 }
 
 // estimate returns the name under which a decision's cost is stored among the estimates.
-func (g *grant) estimate() string { return fmt.Sprintf("%s:%d", g.token, g.cost) }
+func (g *grant) estimate() string { return estimateName(g.token, g.cost) }
+
+func estimateName(token string, cost int64) string { return fmt.Sprintf("%s:%d", token, cost) }
 
 // estimate is a decision's cost under one policy, as the wheel of leases has it. It does not
 // keep the decision alive. It has no weak pointer to it: a pointer that is made of one while

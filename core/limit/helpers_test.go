@@ -3,13 +3,16 @@ package limit_test
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
@@ -153,6 +156,14 @@ func first(d limit.Decision) limit.State { return viewOf(d).States[0] }
 func drain(t *testing.T, rdb script.Client) {
 	t.Helper()
 	must(0, must(store.Of(rdb))(t).Drain(t.Context()))(t)
+}
+
+// runs reports whether a command runs a joined script whose name begins so.
+func runs(cmd redis.Cmder, begins string) bool {
+	text := cmd.String()
+	return slices.ContainsFunc(lua.Made(), func(j lua.Joined) bool {
+		return strings.HasPrefix(j.Name, begins) && strings.Contains(text, script.New(j.Name, j.Text).SHA())
+	})
 }
 
 // shaOf is how Redis knows a script.

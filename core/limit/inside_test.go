@@ -194,15 +194,16 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestScriptsOfDecisionsAreBatched: the script of every decision goes through the queue.
+// TestScriptsOfDecisionsAreBatched: the script of every decision goes through the queue, that of a
+// settlement too.
 func TestScriptsOfDecisionsAreBatched(t *testing.T) {
 	t.Parallel()
-	for _, s := range []*script.Script{
-		bucketScript, owingBucketScript, fastBucketScript, owingFastBucketScript, keptBucketScript, windowScript, owingWindowScript,
-		calendarScript, slidingScript, keptSlidingScript, logScript, setScript, settleScript,
-	} {
-		if !(*wire.Script)(s).IsBatched() {
-			t.Errorf("%s: got it sent by itself, want it to be batched", s.Name())
+	for i, policies := range [][]Policy{failing, failingBans, withLeases, failing[:1], failing[1:2], failing[2:3], failing[3:4], failing[4:5], failing[5:], {CalendarWindow{Limit: 1, Every: Day}}} {
+		l := must(New(redistest.SameClient{}, "batched", policies, nil))(t)
+		for _, s := range []*script.Script{l.remote.script, l.remote.settle, l.remote.late} {
+			if !(*wire.Script)(s).IsBatched() {
+				t.Errorf("set %d: got %s sent by itself, want it to be batched", i, s.Name())
+			}
 		}
 	}
 }

@@ -38,10 +38,8 @@ type keptOnChange struct{ Policy }
 // denial that is remembered (Options.RememberDenials) can outlast a larger Rate of
 // another process, until the time of the denial is over.
 //
-// Calls of several callers are sent together but not merged into one, so a busy key costs
-// Redis more CPU than without KeepOnChange. Each decision of a TokenBucket of up to a
-// permit a millisecond costs Redis half as much again; each decision of the other
-// policies costs the same.
+// Each decision of a TokenBucket of up to a permit a millisecond costs Redis half as much
+// again; each decision of the other policies costs the same.
 func KeepOnChange(p Policy) Policy {
 	if isNil(p) {
 		return p

@@ -3,12 +3,7 @@ package limit
 import (
 	"math"
 	"time"
-
-	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
 )
-
-var keptBucketScript = script.FromFS(lua.FS, "limit_bucket_kept.lua").Batched()
 
 // micro is how many units of a keptBucket a permit costs.
 const micro = 1_000_000
@@ -18,7 +13,7 @@ const mostDrained = exact / 2
 
 // keptBucket is a token bucket whose numbers may change. It is a debt in millionths of a
 // permit, which drains by the numbers of the policy that charged it last. In a cell, n is
-// what was charged and from is since when, as in limit_bucket_kept.lua. A reading is
+// what was charged and from is since when, as in limit_kept.lua. A reading is
 // {charged, microseconds since then, drain, per}.
 type keptBucket struct {
 	identity
@@ -52,23 +47,21 @@ func (p TokenBucket) compileKept() (rule, error) {
 		"use a smaller Burst or MaxDebt, a Per of whole microseconds, or a Rate and Per with a common divisor; or leave out KeepOnChange")
 }
 
-func (*keptBucket) alone() *script.Script { return keptBucketScript }
-
 func (b *keptBucket) most() int64 { return b.largest }
 
-func (b *keptBucket) args(cost int64) []any {
-	return []any{integer(max(cost, 0) * micro), integer(b.capacity), integer(b.drain), integer(b.per), integer(b.largest)}
+func (*keptBucket) kind() string { return "kept" }
+
+func (b *keptBucket) numbers() []any {
+	return []any{integer(b.capacity), integer(b.drain), integer(b.per), integer(b.largest)}
 }
 
-func (b *keptBucket) entry() [6]any {
-	return [6]any{"kept", integer(b.capacity), integer(b.drain), integer(micro), "0", integer(b.per)}
+func (b *keptBucket) told(n []int64, back int64, _ bool) reading {
+	return reading{n: [4]int64{n[0] - back, n[1], n[2], n[3]}}
 }
 
 func (b *keptBucket) unpack(n int64) (reading, bool) {
 	return reading{n: [4]int64{n, 0, b.drain, b.per}}, n >= 0
 }
-
-func (*keptBucket) width() int { return 4 }
 
 func (*keptBucket) advance(c *cell, now int64) {
 	if c.now = now; c.owes() == 0 {

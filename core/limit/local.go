@@ -124,7 +124,7 @@ func (b *local) change(l *Limiter, g *grant, by func(cells []*cell, now int64)) 
 	b.entries += entries(cells) - before
 }
 
-// refundModel does in Go what limit_settle.lua does without a marker.
+// refundModel does in Go what limits/settle.lua does without a marker.
 func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (given bool) {
 	for i, r := range rules {
 		if reading := g.readings[i]; !reading.refused() {

@@ -8,12 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
 )
-
-var logScript = script.FromFS(lua.FS, "limit_log.lua").Batched()
 
 // maxLog bounds what one subject may store in Redis, and what one request may write, to
 // about a megabyte.
@@ -51,27 +46,24 @@ func (p SlidingLog) compile() (rule, error) {
 	}, nil
 }
 
-func (l *slidingLog) alone() *script.Script {
-	if l.packed {
-		return logScript
-	}
-	return nil
-}
-
 // longest is the time to live of a log in milliseconds: two windows, and one millisecond
 // more because the key's clock may be up to a millisecond behind TIME.
 func (l *slidingLog) longest() any { return integer(ceilDiv(2*l.length, 1000) + 1) }
 
-func (l *slidingLog) args(cost int64) []any {
-	pivot := max(cost, -cost) - l.limit - 1
-	if cost == 0 {
-		pivot = -maxLog - 1 // no log is long enough to be denied by this pivot
-	}
-	return []any{integer(max(cost, 0)), integer(l.limit), integer(l.length), l.longest(), integer(pivot)}
+func (l *slidingLog) packs() bool { return l.packed }
+
+func (*slidingLog) kind() string { return "log" }
+
+func (l *slidingLog) numbers() []any {
+	return []any{integer(l.limit), integer(l.length), l.longest()}
 }
 
-func (l *slidingLog) entry() [6]any {
-	return [6]any{"log", integer(l.limit), integer(l.length), "1", l.longest(), "1"}
+func (l *slidingLog) told(n []int64, back int64, charged bool) reading {
+	r := reading{n: [4]int64{n[0] - back, n[1], n[2], n[3]}}
+	if charged {
+		r.n[2] = n[4] // the mark
+	}
+	return r
 }
 
 func (l *slidingLog) unpackText(text string) (reading, bool) {
@@ -81,8 +73,6 @@ func (l *slidingLog) unpackText(text string) (reading, bool) {
 	ok := err == nil && fault == nil && n >= 0
 	return reading{n: [4]int64{n % (l.limit + 1), n / (l.limit + 1), at, l.length}}, ok
 }
-
-func (l *slidingLog) width() int { return 4 }
 
 func (l *slidingLog) advance(c *cell, now int64) {
 	c.now = now

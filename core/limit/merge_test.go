@@ -1,7 +1,9 @@
 package limit_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -23,12 +26,18 @@ func TestMergedOnServers(t *testing.T) {
 		close(merges.open)
 		rdb.AddHook(merges)
 		const most, subjects, callers = 100, 20, 256
-		for _, p := range []limit.Policy{
-			limit.TokenBucket{Rate: 1, Per: time.Hour, Burst: most}, limit.TokenBucket{Rate: 1001, Per: time.Second, Burst: most},
-			limit.FixedWindow{Limit: most, Window: time.Hour}, limit.SlidingWindow{Limit: most, Window: time.Hour},
+		bucket, fast := limit.TokenBucket{Rate: 1, Per: time.Hour, Burst: most}, limit.TokenBucket{Rate: 1001, Per: time.Second, Burst: most}
+		window, sliding := limit.FixedWindow{Limit: most, Window: time.Hour}, limit.SlidingWindow{Limit: most, Window: time.Hour}
+		log, month := limit.SlidingLog{Limit: most, Window: time.Hour}, limit.CalendarWindow{Limit: most, Every: limit.Month}
+		kept := limit.KeepOnChange(limit.TokenBucket{Name: "kept", Rate: 1, Per: time.Hour, Burst: most})
+		brief := limit.Ban{After: 1_000_000, Within: time.Hour, For: time.Hour}
+		for i, policies := range [][]limit.Policy{
+			{bucket}, {fast}, {window}, {sliding}, {log}, {month}, {kept},
+			{bucket, month}, {sliding, log}, {kept, limit.Shadow(window)}, {limit.WithBan(window, brief)},
 		} {
+			p, before := policies[0], merges.merged.Load()
 			st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Queue: store.Queued})
-			l := must(limit.New(st, "merged", []limit.Policy{p}, closed(patience)))(t)
+			l := must(limit.New(st, fmt.Sprint("merged", i), policies, closed(patience)))(t)
 			must(0, l.Warm(t.Context()))(t)
 			var granted [subjects]atomic.Int64
 			began := time.Now()
@@ -53,15 +62,15 @@ func TestMergedOnServers(t *testing.T) {
 					t.Errorf("%+v, subject %d: got %d permits granted, want %d to %d", p, i, n, most, limited)
 				}
 			}
-		}
-		if merges.merged.Load() == 0 {
-			t.Error("got no merged call, want some")
+			if merges.merged.Load() == before {
+				t.Errorf("%+v: got no merged call, want some", policies)
+			}
 		}
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
-// TestMergedCountsNothingElse: a merged call leaves alone what no script wrote, and the script of
-// one request decides.
+// TestMergedCountsNothingElse: a merged call leaves alone what no script wrote, and decides the
+// requests of other subjects. Those of this one end with an error.
 func TestMergedCountsNothingElse(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -71,22 +80,23 @@ func TestMergedCountsNothingElse(t *testing.T) {
 	rdb.AddHook(merges)
 	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Queue: store.Queued})
 	l := must(limit.New(st, "odd", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, closed(patience)))(t)
-	for held, want := range map[string]struct {
-		granted int64
-		left    string
-	}{"9.5": {0, "9.5"}, "-3": {13, "10"}} {
+	for _, held := range []string{"9.5", "-3"} {
 		key := prefix + ":limit:odd:{" + held + "}:window-10-1h"
 		if err := srv.Admin(t).Set(t.Context(), key, held, time.Hour).Err(); err != nil {
 			t.Fatal(err)
 		}
 		var granted atomic.Int64
-		together(30, func(int) {
-			if must(l.Take(t.Context(), held))(t).Allowed {
+		together(60, func(i int) {
+			if i%2 == 0 {
+				if _, err := l.Take(t.Context(), held); !errors.Is(err, script.ErrFailed) || !strings.Contains(err.Error(), "no record") {
+					t.Errorf("%s: got %v, want an error that says there is no record", held, err)
+				}
+			} else if must(l.Take(t.Context(), "beside"+held))(t).Allowed {
 				granted.Add(1)
 			}
 		})
-		if left := srv.Admin(t).Get(t.Context(), key).Val(); granted.Load() != want.granted || left != want.left {
-			t.Errorf("%s: got %d granted and %s in the key, want %d and %s", held, granted.Load(), left, want.granted, want.left)
+		if left := srv.Admin(t).Get(t.Context(), key).Val(); granted.Load() != 10 || left != held {
+			t.Errorf("%s: got %d granted to another subject and %s in the key, want 10 and the key as it was", held, granted.Load(), left)
 		}
 	}
 	if merges.merged.Load() == 0 {

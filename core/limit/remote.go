@@ -3,7 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
-	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,13 +13,7 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/reply"
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
 )
-
-var setScript = script.FromFS(lua.FS, "limit_set.lua").Batched()
-
-// listing are the scripts for one policy that may reply with a list.
-var listing = []*script.Script{logScript, keptBucketScript, slidingScript, keptSlidingScript}
 
 var (
 	errRecord = errors.New("the key holds no record of this policy")
@@ -38,11 +32,13 @@ type remote struct {
 
 	space  keyspace.Space
 	script *script.Script
-	alone  bool
-	lists  bool  // the script of its one policy may reply with a list
-	moves  bool  // the arguments change with the time
-	leased bool  // the arguments name the decision's estimates
-	args   []any // for a cost of one permit; nil if the arguments change
+	settle *script.Script // settles and refunds decisions
+	late   *script.Script // does the same in the background, where it passes an open breaker
+	alone  bool           // the script is limit_<kind>.lua
+	moves  bool           // the arguments change with the time
+	leased bool           // the arguments name the decision's estimates
+	common []any          // the arguments before the costs; nil if they change
+	args   []any          // for a cost of one permit; nil if they change
 }
 
 // remoteCall is the memory that a decision needs until Redis has answered it.
@@ -57,59 +53,91 @@ type remoteCall struct {
 var remoteCalls = sync.Pool{New: func() any { return new(remoteCall) }}
 
 func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
-	r := &remote{asker: at, space: space, script: setScript}
+	r := &remote{asker: at, space: space}
 	r.moves, r.leased = slices.ContainsFunc(rules, isCalendar), slices.ContainsFunc(rules, hasLease)
-	if len(rules) == 1 && !rules[0].id().shadow && !hasBan(rules[0]) && !r.leased && rules[0].alone() != nil {
-		r.alone = true
-		r.script = rules[0].alone()
-		r.lists = slices.Contains(listing, r.script)
+	r.alone = len(rules) == 1 && !rules[0].id().shadow && !hasBan(rules[0]) && !r.leased && rules[0].packs()
+	if r.alone {
+		r.script = loneScript(rules[0])
+	} else {
+		r.script = takeScript(rules)
 	}
 	r.script = r.script.Replies(r.replies(rules))
-	if !r.moves && !r.leased {
+	r.settle, r.late = settleScripts(rules)
+	if !r.moves {
+		r.common = r.commonOf(rules)
 		r.args = r.argsOf(rules, 1, "")
 	}
 	return r
 }
 
-// argsOf returns the arguments of the script for a cost. The token names the estimates.
-func (r *remote) argsOf(rules []rule, cost int64, token string) []any {
-	switch {
-	case cost == 1 && r.args != nil:
-		return r.args
-	case r.alone:
-		return rules[0].args(rules[0].id().costs(cost))
-	case r.args != nil:
-		return append([]any{integer(cost)}, r.args[1:]...)
+// commonOf returns the arguments of the script that are before the costs.
+func (r *remote) commonOf(rules []rule) []any {
+	if r.alone {
+		return slices.Clip(rules[0].numbers())
 	}
-	enforced, plain := 0, true
-	args, more := []any{integer(cost), nil, strconv.Itoa(len(rules))}, []any(nil)
-	for _, rule := range rules {
+	enforced, bans, leases := 0, []any(nil), []any(nil)
+	args, told := []any{strconv.Itoa(len(rules)), nil, nil, nil, nil}, 0
+	for i, rule := range rules {
 		id := rule.id()
 		if !id.shadow {
 			enforced++
 		}
-		entry, once := rule.entry(), "0"
-		if id.once {
-			once = "1"
+		told += toldWidth(rule)
+		args = append(append(args, rule.kind()), filled(rule.numbers())...)
+		if b := id.ban; b != nil {
+			bans = append(bans, strconv.Itoa(i+1), integer(b.after), integer(b.within), integer(b.first), integer(b.most))
 		}
-		plain = plain && !id.once && rule.most() == id.limit*id.unit
-		args, more = append(args, entry[:]...), append(more, integer(rule.most()), once)
-	}
-	for i, rule := range rules {
-		if b := rule.id().ban; b != nil {
-			args = append(args, strconv.Itoa(i+1), b.numbers)
-		}
-	}
-	for i, rule := range rules {
 		if hasLease(rule) {
-			args = append(args, strconv.Itoa(i+1), fmt.Sprintf("%d/%s", rule.id().lease.Milliseconds(), token))
+			leases = append(leases, strconv.Itoa(i+1), integer(id.lease.Milliseconds()))
 		}
 	}
-	args[1] = strconv.Itoa(enforced)
-	if !plain {
-		args = append(args, more...)
+	told += toldOfBan * len(bans) / 5
+	args[1], args[2], args[3], args[4] = strconv.Itoa(enforced), strconv.Itoa(len(bans)/5), strconv.Itoa(len(leases)/2), strconv.Itoa(told)
+	return slices.Concat(args, bans, leases)
+}
+
+// filled returns the numbers of a policy as scripts of several kinds take them.
+func filled(numbers []any) []any {
+	numbers = slices.Clip(numbers)
+	for len(numbers) < mostNumbers {
+		numbers = append(numbers, "0")
+	}
+	return numbers
+}
+
+// argsOf returns the arguments of the script for a cost; -n asks about n permits. The token
+// names the estimates.
+func (r *remote) argsOf(rules []rule, cost int64, token string) []any {
+	if cost == 1 && r.args != nil && token == "" {
+		return r.args
+	}
+	common := r.common
+	if common == nil {
+		common = r.commonOf(rules)
+	}
+	args := make([]any, len(common), len(common)+len(rules)+2)
+	copy(args, common)
+	for _, rule := range rules {
+		units := unitsOf(rule, cost)
+		if r.alone && rule.kind() != "log" { // the reply to no cost answers all questions
+			units = max(units, 0)
+		}
+		args = append(args, integer(units))
+	}
+	if !r.alone {
+		args = append(args, "1")
+	}
+	if r.leased {
+		args = append(args, estimateName(token, cost))
 	}
 	return args
+}
+
+// unitsOf returns what a request of that cost costs a rule, in its units. All that is above
+// the limit is denied alike.
+func unitsOf(r rule, cost int64) int64 {
+	id := r.id()
+	return max(min(id.costs(cost), id.limit+1), -id.limit-1) * id.unit
 }
 
 func isCalendar(r rule) bool {
@@ -153,14 +181,14 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 		}
 		now, moved := int64(0), false
 		if r.moves {
-			now, moved = onlyTime(q.Reply())
+			now, moved = onlyTime(&q.Call)
 		}
 		switch {
 		case moved && !again:
 			l.seen(now)
 		case moved:
 			return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errMoves}
-		case !r.read(l.rules, &q.Call, g.readings):
+		case !r.read(l.rules, &q.Call, g.asks(), g.readings):
 			return broken(r.script)
 		}
 		if q.Reset() {
@@ -174,8 +202,11 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 
 // onlyTime returns what the clock of Redis shows if the reply is nothing else, because that
 // time is in none of a calendar's windows.
-func onlyTime(told any) (now int64, is bool) {
-	one, _ := told.([]any)
+func onlyTime(told *call.Call) (now int64, is bool) {
+	if numbers, _ := told.Told(); numbers != nil {
+		return numbers[0], len(numbers) == 1
+	}
+	one, _ := told.Reply().([]any)
 	if len(one) != 1 {
 		return 0, false
 	}
@@ -187,28 +218,31 @@ func onlyTime(told any) (now int64, is bool) {
 func (r *remote) replies(rules []rule) (number func(n int64) bool, other func(told any) bool) {
 	many := 0
 	for _, rule := range rules {
-		if many += rule.width(); hasBan(rule) {
-			many++
+		if many += toldWidth(rule); hasBan(rule) {
+			many += toldOfBan
 		}
 	}
-	list := reply.List(many, reply.Any)
 	if r.alone {
+		many = widthOf(rules[0])
 		if _, packs := rules[0].unpack(0); packs {
 			number = reply.Any
 		}
 	}
+	list, time := reply.List(many, reply.Any), reply.List(1, reply.Any)
 	return number, func(told any) bool {
 		if text, is := told.(string); is && r.alone {
 			_, ok := rules[0].unpackText(text)
 			return ok
 		}
-		_, moved := onlyTime(told)
-		return moved && r.moves || (!r.alone || r.lists) && list(told)
+		return list(told) && (!r.alone || many > 2) || r.moves && time(told)
 	}
 }
 
 // read reads a decision. ok is false if a record is broken.
-func (r *remote) read(rules []rule, told *call.Call, into []reading) (ok bool) {
+func (r *remote) read(rules []rule, told *call.Call, cost int64, into []reading) (ok bool) {
+	if numbers, place := told.Told(); numbers != nil {
+		return readTold(rules, numbers, place, cost, into)
+	}
 	if n, is := told.Int(); is {
 		into[0], ok = rules[0].unpack(n)
 		return ok
@@ -218,15 +252,65 @@ func (r *remote) read(rules []rule, told *call.Call, into []reading) (ok bool) {
 		into[0], ok = rules[0].unpackText(text)
 		return ok
 	}
-	numbers := list.([]any)
-	for i, rule := range rules {
-		into[i] = readSlice(numbers[:rule.width()])
-		if !plausible(rule, into[i]) {
+	if r.alone {
+		into[0] = readSlice(list.([]any))
+		return plausible(rules[0], into[0])
+	}
+	var few [4 * fewRules]int64
+	numbers := few[:0]
+	for _, number := range list.([]any) {
+		numbers = append(numbers, number.(int64))
+	}
+	return readTold(rules, numbers, 1, cost, into)
+}
+
+// readTold reads what limits/take.lua told of a run, for the request at that place in it,
+// from 1 on.
+func readTold(rules []rule, numbers []int64, place, cost int64, into []reading) (ok bool) {
+	if numbers[0] < 0 {
+		return false
+	}
+	bans, granted := numbers, int64(math.MaxInt64) // what the enforced policies grant
+	for _, r := range rules {
+		if !r.id().shadow {
+			granted = min(granted, bans[0])
+		}
+		bans = bans[toldWidth(r):]
+	}
+	rest := bans
+	for _, r := range rules {
+		if hasBan(r) {
+			if rest[0] > 0 && !r.id().shadow {
+				granted = 0
+			}
+			rest = rest[toldOfBan:]
+		}
+	}
+	for i, r := range rules {
+		var ban, left int64
+		if hasBan(r) {
+			if left = bans[0]; left > 0 {
+				ban = left
+			} else if bans[1] > 0 && place >= bans[2] {
+				ban = bans[1]
+			}
+			if !isBan(bans[0]) || !isBan(bans[1]) {
+				return false
+			}
+			bans = bans[toldOfBan:]
+		}
+		fits, charged := numbers[0], min(granted, numbers[0])
+		if left > 0 || cost <= 0 {
+			charged = 0
+		}
+		into[i] = r.told(numbers[1:], max(charged-place, 0)*unitsOf(r, cost), place <= charged)
+		into[i].denied, into[i].ban = place > fits, ban
+		if !plausible(r, into[i]) {
 			return false
 		}
-		numbers = numbers[rule.width():]
+		numbers = numbers[toldWidth(r):]
 	}
-	return readBans(rules, numbers, into)
+	return true
 }
 
 // plausible reports whether state can use a reading. The state of a keptBucket divides by
@@ -237,8 +321,10 @@ func plausible(r rule, told reading) bool {
 		return told.n[2] > 0 && told.n[3] > 0 && fits(max(told.n[0], 1), told.n[3])
 	case *sliding:
 		return min(told.n[0], told.n[1]) >= 0 && fits(max(told.n[0], told.n[1], 1), r.length)
+	case *slidingLog:
+		return told.n[0] >= 0 && told.n[0] <= r.limit
 	}
-	return true
+	return min(told.n[0], told.n[1]) >= 0
 }
 
 // readSlice reads the numbers of one policy.

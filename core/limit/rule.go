@@ -3,8 +3,6 @@ package limit
 import (
 	"strconv"
 	"time"
-
-	"github.com/neap-go/neap/core/script"
 )
 
 // rule is a compiled policy: its numbers, its script and its model.
@@ -14,22 +12,22 @@ import (
 type rule interface {
 	id() *identity
 
-	// alone returns the script for this policy alone, or nil if the reply would not fit
-	// into its one number. args returns its arguments. A cost of -n asks about n permits
-	// and takes none, here and in limit_set.lua.
-	alone() *script.Script
-	args(cost int64) []any
-	// unpack reads a reply of alone that is a whole number, and unpackText one that is a
-	// string. Any other reply has the numbers of the policy, as in the reply of
-	// limit_set.lua.
+	// kind returns which of the scripts' kinds it is, and numbers returns its numbers as
+	// limit_<kind>.lua takes them.
+	kind() string
+	numbers() []any
+	// packs reports whether a reply of limit_<kind>.lua fits into one number. unpack reads
+	// such a reply, and unpackText one that is a string. Any other reply has the numbers
+	// of a reading.
+	packs() bool
 	unpack(n int64) (reading, bool)
 	unpackText(text string) (reading, bool)
-	// entry returns the policy's part of the arguments of limit_set.lua and
-	// limit_settle.lua. width returns how many numbers it has in their replies. most
-	// returns the largest state, in units.
-	entry() [6]any
+	// told returns a reading from a policy's numbers in the reply of limits/take.lua.
+	// Requests behind this one have taken back units. charged says that the policy was
+	// charged for this one.
+	told(numbers []int64, back int64, charged bool) reading
+	// most returns the largest state, in units.
 	most() int64
-	width() int
 
 	// advance brings a cell up to now, in microseconds.
 	advance(c *cell, now int64)
@@ -38,7 +36,7 @@ type rule interface {
 	// charge takes a cost above 0 from an advanced cell that admits it, and returns what
 	// the script would report.
 	charge(c *cell, cost int64) reading
-	// term returns the number of a reading that limit_settle.lua needs.
+	// term returns the number of a reading that limits/settle.lua needs.
 	term(r reading) int64
 	// refund gives back to an advanced cell up to back permits of a cost that was taken
 	// at that moment, if they are still left. It reports whether it gave any back.
@@ -107,6 +105,7 @@ func (i *identity) id() *identity { return i }
 
 func (i *identity) most() int64 { return i.limit }
 
+func (*identity) packs() bool                       { return true }
 func (*identity) unpack(int64) (reading, bool)      { return reading{}, false }
 func (*identity) unpackText(string) (reading, bool) { return reading{}, false }
 

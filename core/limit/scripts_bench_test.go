@@ -73,7 +73,7 @@ func BenchmarkScripts(b *testing.B) {
 		{"log with a ban", WithBan(SlidingLog{Limit: 1000, Window: time.Millisecond}, rare)},
 		{"window on a lease", WithLease(FixedWindow{Limit: 1e9, Window: time.Hour}, time.Minute)},
 		{"window on a lease denied", WithLease(FixedWindow{Limit: 1, Window: time.Hour}, time.Minute)},
-		{"window by limit_set", Shadow(FixedWindow{Limit: 1e9, Window: time.Hour})},
+		{"window by take", Shadow(FixedWindow{Limit: 1e9, Window: time.Hour})},
 		{"kept bucket", KeepOnChange(TokenBucket{Name: "kept", Rate: 100, Per: time.Second, Burst: 1e9})},
 		{"kept bucket denied", KeepOnChange(TokenBucket{Name: "kept", Rate: 1, Per: time.Hour})},
 		{"kept window", KeepOnChange(FixedWindow{Name: "kept", Limit: 1e9, Window: time.Hour})},

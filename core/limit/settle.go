@@ -142,7 +142,7 @@ func (l *Limiter) settlement(g *grant, readings []reading, forgiven int64) Settl
 	return s
 }
 
-// settle does in Go what limit_settle.lua does.
+// settle does in Go what limits/settle.lua does.
 func (b *local) settle(l *Limiter, g *grant, actual int64) Settlement {
 	readings := make([]reading, len(l.rules))
 	forgiven := int64(0)

@@ -7,13 +7,6 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/reply"
-	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
-)
-
-var (
-	slidingScript     = mergedBy(slidingMerging, "limit_sliding.lua")
-	keptSlidingScript = script.FromFS(lua.FS, "limit_sliding.lua").Batched()
 )
 
 // sliding is a sliding window of two counters. A reading is {last, current, rest of the
@@ -48,28 +41,18 @@ func (p SlidingWindow) compile() (rule, error) {
 	}, nil
 }
 
-func (s *sliding) alone() *script.Script {
-	switch {
-	case !s.packed:
-		return nil
-	case s.kept != "":
-		return keptSlidingScript
-	}
-	return slidingScript
-}
-
 func (s *sliding) most() int64 { return s.largest }
 
-func (s *sliding) args(cost int64) []any {
-	args := []any{integer(max(cost, 0)), integer(s.limit), integer(s.length)}
-	if s.kept != "" {
-		args = append(args, integer(s.largest))
-	}
-	return args
+func (s *sliding) packs() bool { return s.packed }
+
+func (*sliding) kind() string { return "sliding" }
+
+func (s *sliding) numbers() []any {
+	return []any{integer(s.limit), integer(s.length), integer(s.largest)}
 }
 
-func (s *sliding) entry() [6]any {
-	return [6]any{"sliding", integer(s.limit), integer(s.length), "1", integer(2 * s.length), "1000"}
+func (s *sliding) told(n []int64, back int64, _ bool) reading {
+	return reading{n: [4]int64{n[0], n[1] - back, n[2]}}
 }
 
 func (s *sliding) unpack(n int64) (reading, bool) {
@@ -77,8 +60,6 @@ func (s *sliding) unpack(n int64) (reading, bool) {
 	counters, rest := packed/(s.length+1), packed%(s.length+1)
 	return reading{denied: denied, n: [4]int64{counters / (s.limit + 1), counters % (s.limit + 1), rest}}, true
 }
-
-func (s *sliding) width() int { return 3 }
 
 func (s *sliding) advance(c *cell, now int64) {
 	c.now = now / 1000

@@ -14,6 +14,7 @@ type answer struct {
 	view
 	decision limit.Decision
 	cost     int64
+	peek     bool
 	receipt  *receipt
 }
 
@@ -28,19 +29,24 @@ func (w *walk) together() {
 	l := w.asks(w.rng.IntN(len(w.limiters)))
 	got := map[string][]*answer{}
 	var calling sync.WaitGroup
-	cost := w.cost()
+	cost, peek := w.cost(), false
 	for range 2 + w.rng.IntN(10) {
 		if w.rng.IntN(3) == 0 { // else it is that of the one before: such calls are a run
+			peek = w.rng.IntN(4) == 0
 			cost = []int64{w.cost(), min(w.rng.Int64N(4), capacity(w.versions[w.by]))}[w.rng.IntN(2)]
 		}
-		subject, a := "s", &answer{cost: cost}
+		subject, a := "s", &answer{cost: cost, peek: peek}
 		if !w.driver.lone {
 			subject = []string{"s", "s", "s", "t", "u"}[w.rng.IntN(5)]
 		}
 		got[subject] = append(got[subject], a)
 		calling.Go(func() {
 			var err error
-			if a.decision, err = l.TakeN(w.Context(), subject, a.cost); err != nil {
+			ask := l.TakeN
+			if a.peek {
+				ask = l.PeekN
+			}
+			if a.decision, err = ask(w.Context(), subject, a.cost); err != nil {
 				w.Errorf("one of several callers: got %v, want a decision", err)
 			}
 			a.view = viewOf(a.decision)
@@ -67,7 +73,7 @@ func (w *walk) together() {
 		}
 		w.model = after
 		for _, a := range all {
-			if a.decision.Allowed && a.cost > 0 {
+			if a.decision.Allowed && a.cost > 0 && !a.peek {
 				w.held = append(w.held, &held{a.decision, a.receipt, w.by, time.Now(), false})
 			}
 		}
@@ -90,17 +96,17 @@ func (w *walk) inSomeOrder(m *model, all []*answer) *model {
 	}
 	bans := slices.ContainsFunc(m.parts, func(p *part) bool { return p.bans != nil })
 	for i, a := range all {
-		if slices.ContainsFunc(all[:i], func(other *answer) bool { return other.cost == a.cost && other.equal(a.view) }) {
+		if slices.ContainsFunc(all[:i], func(other *answer) bool { return other.cost == a.cost && other.peek == a.peek && other.equal(a.view) }) {
 			continue // like one that was tried
 		}
 		after := m.clone()
-		want, taken := after.take(w.now(), a.cost, false)
+		want, taken := after.take(w.now(), a.cost, a.peek)
 		if !a.equal(want) {
 			continue
 		}
 		a.receipt = taken
 		rest := slices.Delete(slices.Clone(all), i, i+1)
-		if after = w.inSomeOrder(after, rest); after != nil || !a.decision.Allowed && !bans { // a denial that no ban counts changes nothing, so it may come first
+		if after = w.inSomeOrder(after, rest); after != nil || a.peek || !a.decision.Allowed && !bans { // a peek, and a denial that no ban counts, change nothing, so they may come first
 			return after
 		}
 	}
@@ -114,7 +120,7 @@ func isLeased(p *part) bool {
 
 func texts(all []*answer) (texts []string) {
 	for _, a := range all {
-		texts = append(texts, fmt.Sprintf("\ncost %d: %v", a.cost, a.view))
+		texts = append(texts, fmt.Sprintf("\ncost %d, peek %t: %v", a.cost, a.peek, a.view))
 	}
 	return texts
 }

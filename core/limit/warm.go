@@ -30,7 +30,7 @@ func (l *Limiter) Warm(ctx context.Context) error {
 }
 
 func (r *remote) warm(ctx context.Context, l *Limiter) error {
-	scripts := []*script.Script{r.script, resetScript, settleScript}
+	scripts := []*script.Script{r.script, resetScript, r.settle}
 	if slices.ContainsFunc(l.rules, hasBan) {
 		scripts = append(scripts, banScript)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
+	"github.com/neap-go/neap/lua"
 )
 
 // TestWarmSparesTheFirstCall counts what the first decisions after Warm send: they send
@@ -59,8 +60,12 @@ func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"limit_window.lua", "limit_many.lua", "limit_settle.lua", "limit_reset.lua"} {
-		if there, err := srv.Admin(t).ScriptExists(t.Context(), shaOf(name)).Result(); err != nil || !there[0] {
+	merged, settle := lua.Take(false, false, "window"), lua.Settle("window")
+	for name, sha := range map[string]string{
+		"limit_window.lua": shaOf("limit_window.lua"), merged.Name: script.New(merged.Name, merged.Text).SHA(),
+		settle.Name: script.New(settle.Name, settle.Text).SHA(), "limit_reset.lua": shaOf("limit_reset.lua"),
+	} {
+		if there, err := srv.Admin(t).ScriptExists(t.Context(), sha).Result(); err != nil || !there[0] {
 			t.Errorf("%s: got %v, %v, want it loaded", name, there, err)
 		}
 	}

@@ -5,13 +5,6 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/reply"
-	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
-)
-
-var (
-	windowScript      = mergedBy(windowMerging, "limit_window.lua")
-	owingWindowScript = script.FromFS(lua.FS, "limit_window.lua").Batched() // for windows that can hold more than their limit
 )
 
 // window is a fixed window. A reading is {used, rest of the window in ms}.
@@ -51,36 +44,24 @@ func owing(limit, debt int64) (largest int64, err error) {
 	return limit + debt, nil
 }
 
-func (w *window) alone() *script.Script {
-	switch {
-	case !w.packed:
-		return nil
-	case w.largest > w.limit || w.kept != "":
-		return owingWindowScript
-	}
-	return windowScript
-}
-
 func (w *window) most() int64 { return w.largest }
 
-func (w *window) args(cost int64) []any {
-	args := []any{integer(max(cost, 0)), integer(w.limit), integer(w.length)}
-	if w.largest > w.limit {
-		args = append(args, integer(w.largest))
-	}
-	return args
+func (w *window) packs() bool { return w.packed }
+
+func (*window) kind() string { return "window" }
+
+func (w *window) numbers() []any {
+	return []any{integer(w.limit), integer(w.length), integer(w.largest)}
 }
 
-func (w *window) entry() [6]any {
-	return [6]any{"window", integer(w.limit), integer(w.length), "1", integer(w.length), "1000"}
+func (w *window) told(n []int64, back int64, _ bool) reading {
+	return reading{n: [4]int64{n[0] - back, n[1]}}
 }
 
 func (w *window) unpack(n int64) (reading, bool) {
 	packed, denied := reply.Signed(n)
 	return reading{denied: denied, n: [4]int64{packed % (w.largest + 1), packed / (w.largest + 1)}}, true
 }
-
-func (w *window) width() int { return 2 }
 
 func (w *window) advance(c *cell, now int64) {
 	c.now = now / 1000

@@ -9,7 +9,6 @@ var limitBugs = []source{
 		{"a debt is forgiven that was charged", "return permits - more/b.unit", "return permits"},
 		{"a bucket's time is rounded down", "return time.Duration(ceilDiv(units, b.drain)) * b.tick", "return time.Duration(units/b.drain) * b.tick"},
 		{"a bucket tells of a permit too many", "Remaining:  max(b.capacity-debt, 0) / b.unit,", "Remaining:  ceilDiv(b.capacity-debt, b.unit),"},
-		{"a bucket that owes is merged with one that does not", "case owes:\n\t\treturn owingBucketScript", "case owes:\n\t\treturn bucketScript"},
 		{"a slow bucket runs on a clock of seconds", "if b, ok := p.scale(time.Millisecond); ok && b.drain <= b.unit {", "if b, ok := p.scale(time.Second); ok && b.drain <= b.unit {"},
 	}},
 	{"core/limit/window.go", []bug{
@@ -35,7 +34,6 @@ var limitBugs = []source{
 		{"a log in process gives back all of a moment", "c.log[last] == mark && int64(last-first) < back", "c.log[last] == mark"},
 		{"a log tells the time of the wrong permit", "r.n[2] = leaves(over - 1)", "r.n[2] = leaves(used - 1)"},
 		{"a log that others filled tells more than its limit", "counted := c.log[max(int64(len(c.log))-l.limit, 0):]", "counted := c.log"},
-		{"a log asks for one entry too few", "pivot := max(cost, -cost) - l.limit - 1", "pivot := max(cost, -cost) - l.limit"},
 		{"a log keeps its memory", "if c.room > 2*len(c.log)+8 {", "if false {"},
 	}},
 	{"core/limit/keptbucket.go", []bug{
@@ -51,7 +49,6 @@ var limitBugs = []source{
 		{"a month has a length", "if !w.varies {", "if true {"},
 		{"a calendar does not learn the time of Redis", "w.ahead.Store(now - time.Now().UnixMilli())", "w.ahead.Store(0)"},
 		{"a calendar in process owes without a bound", "more := max(min(w.largest-c.n, permits), 0)", "more := permits"},
-		{"a question to a calendar is a take", "args[0] = integer(max(cost, 0))", "args[0] = integer(max(cost, -cost))"},
 	}},
 	{"core/limit/civil.go", []bug{
 		{"a day begins at midnight, whatever the clocks skip", "\t\tif start.Before(t) {\n\t\t\tstart = t\n\t\t}\n", ""},
@@ -167,11 +164,13 @@ var limitBugs = []source{
 		{"a prepaid bucket keeps its burst", "b.Burst = b.burst() - int64(refills)", "b.Burst = b.burst()"},
 		{"what refills in a Term is rounded down", "refills := math.Ceil(", "refills := math.Floor("},
 	}},
-	{"core/limit/merge.go", []bug{
-		{"a merged bucket is counted on wrongly", "return debt + cost\n", "return debt\n"},
-		{"a merged window that begins has no end", "return length*(limit+1) + used + cost", "return used + cost"},
-		{"a merged sliding window forgets its last one", "case last*rest+(current+cost)*length > limit*length:", "case (current+cost)*length > limit*length:"},
-		{"a merged question is a take", "\tcase cost == 0:\n\t\treturn state\n\tcase used+cost > limit:", "\tcase used+cost > limit:"},
+	{"core/limit/remote.go", []bug{
+		{"a run tells each caller of all", "max(charged-place, 0)*unitsOf(r, cost)", "0"},
+		{"a run tells a caller of those behind", "max(charged-place, 0)*unitsOf(r, cost)", "max(charged-place-1, 0)*unitsOf(r, cost)"},
+		{"each caller of a run is granted", "into[i].denied, into[i].ban = place > fits, ban", "into[i].denied, into[i].ban = false, ban"},
+		{"a ban that begins in a run is told to all", "bans[1] > 0 && place >= bans[2]", "bans[1] > 0"},
+		{"a banned shadow is told as charged", "if left > 0 || cost <= 0 {", "if cost <= 0 {"},
+		{"a cost beyond what is exact is sent", "max(min(id.costs(cost), id.limit+1), -id.limit-1)", "id.costs(cost)"},
 	}},
 	{"core/limit/foresee.go", []bug{
 		{"a wait beyond the limit is none", "d.RetryAfter = max(d.RetryAfter, state.RetryAfter+beyond(l.rules[i], &state, over))", "d.RetryAfter = max(d.RetryAfter, state.RetryAfter)"},

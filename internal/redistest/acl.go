@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,7 +74,18 @@ func Without(tb testing.TB, right string) string {
 // [LoadedRules].
 func (s *Server) LoadScripts(tb testing.TB) {
 	tb.Helper()
-	for _, source := range scripts() {
+	sources := slices.Collect(maps.Values(scripts()))
+	for _, kind := range lua.Kinds { // those of limiters of one policy
+		lua.Settle(kind)
+		for _, bans := range []bool{false, true} {
+			lua.Take(bans, false, kind)
+			lua.Take(bans, true, kind)
+		}
+	}
+	for _, j := range lua.Made() { // with those of the limiters that there are
+		sources = append(sources, j.Text)
+	}
+	for _, source := range sources {
 		if err := s.Admin(tb).ScriptLoad(tb.Context(), source).Err(); err != nil {
 			tb.Fatal(err)
 		}

@@ -19,8 +19,8 @@ var byGoRedis = strings.Fields("+evalsha +eval +script|load +asking +cluster|slo
 	"+ssubscribe +subscribe +sunsubscribe +unsubscribe")
 
 var (
-	calls   = regexp.MustCompile(`\bp?call\(`)
-	called  = regexp.MustCompile(`\bp?call\('([A-Z]+)'`)
+	calls   = regexp.MustCompile(`\b(?:p?call|try)\(`)
+	called  = regexp.MustCompile(`\b(?:p?call|try)\('([A-Z]+)'`)
 	comment = regexp.MustCompile(`--.*`)
 )
 
@@ -28,11 +28,12 @@ var (
 func TestRulesAreWhatTheScriptsCall(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../lua/*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got the files %q, %v, want the scripts", files, err)
+	parts, _ := filepath.Glob("../../lua/limits/*.lua")
+	if err != nil || len(files) == 0 || len(parts) == 0 {
+		t.Fatalf("got the files %q and %q, %v, want the scripts and their parts", files, parts, err)
 	}
 	var needed []string
-	for _, file := range files {
+	for _, file := range slices.Concat(files, parts) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ end
 local key, capacity, drain, cost = KEYS[1], ARGV[1] + 0, ARGV[2] + 0, ARGV[4] + 0
 local debt, broken = bucket_read(key, drain, ARGV[3] + 0)
 if not debt then
-  return foreign(broken)
+  return type(broken) == 'table' and broken or redis.error_reply('FOREIGN the key holds no record of this policy')
 end
 local denied = cost > 0 and debt + cost > capacity
 if cost > 0 and (broken or not denied) then

@@ -31,20 +31,22 @@ end
 --          {TIME in milliseconds}
 -- effects  granted with a cost: SET with PX, or INCRBY; PEXPIRE cuts a time to live that
 --          is missing or reaches beyond the window's end
-local key, most, cost, time = KEYS[1], ARGV[6] + 0, ARGV[7] + 0, (now - now % 1000) / 1000
+local key, limit, most, text, time = KEYS[1], ARGV[1] + 0, ARGV[6] + 0, ARGV[7], (now - now % 1000) / 1000
+local cost = text + 0 -- Redis takes a text in less time than a number
 local which, _, till = calendar_at(time, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0)
 if not which then
   return {time}
 end
 local used, left, broken = window_read(key, till - time)
 if not used then
-  return foreign(left)
+  return type(left) == 'table' and left or redis.error_reply('FOREIGN the key holds no record of this policy')
 end
-local denied = cost > 0 and used + cost > ARGV[1] + 0
-if cost > 0 then
-  left = window_charge(key, denied and 0 or cost, left, broken, till - time)
-end
-if denied then
+if cost > 0 and used + cost > limit then
+  if broken then
+    call('PEXPIRE', key, till - time)
+  end
   return -1 - (3 * (min(used, most) + (most + 1) * left) + which)
+elseif cost > 0 then
+  left = window_charge(key, text, left, broken, till - time)
 end
 return 3 * (min(used + cost, most) + (most + 1) * left) + which

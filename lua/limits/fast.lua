@@ -39,7 +39,7 @@ end
 -- Writes back a debt or a time to live that was more than it can be.
 local function fast_heal(key, debt, broken, drain, tick, longest)
   local left = broken and -1 or call('PTTL', key)
-  if left == -1 or left > longest then
+  if left == -1 or left > longest + 0 then
     fast_store(key, debt, drain, tick, longest)
   end
 end
@@ -74,10 +74,10 @@ end
 -- effects  granted with a cost: SET with PX; denied: nothing, or one SET with PX that
 --          cuts a debt or a time to live that is larger than it can be
 local key, capacity, drain, most = KEYS[1], ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0
-local tick, longest, cost = ARGV[4] + 0, ARGV[5] + 0, ARGV[6] + 0
+local tick, longest, cost = ARGV[4] + 0, ARGV[5], ARGV[6] + 0
 local debt, broken = fast_read(key, drain, most, tick)
 if not debt then
-  return foreign(broken)
+  return type(broken) == 'table' and broken or redis.error_reply('FOREIGN the key holds no record of this policy')
 elseif cost > 0 and debt + cost > capacity then
   fast_heal(key, debt, broken, drain, tick, longest)
   return -1 - debt

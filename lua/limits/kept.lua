@@ -113,7 +113,7 @@ end
 local key, drain, micros, most, cost = KEYS[1], ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0
 local debt, charged, since, by, per, limit, broken = kept_read(key, drain, micros, most)
 if not debt then
-  return foreign(charged)
+  return type(charged) == 'table' and charged or redis.error_reply('FOREIGN the key holds no record of this policy')
 end
 local denied = cost > 0 and debt + cost > ARGV[1] + 0
 if denied then

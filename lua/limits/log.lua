@@ -129,7 +129,7 @@ end
 local key, limit, length, longest, asked = KEYS[1], ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0
 local used, oldest, newest, gone, later = log_read(key, length)
 if not used then
-  return foreign(oldest)
+  return type(oldest) == 'table' and oldest or redis.error_reply('FOREIGN the key holds no record of this policy')
 end
 local about = max(asked, -asked)
 local denied = asked ~= 0 and used + about > limit

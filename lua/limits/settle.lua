@@ -58,7 +58,7 @@ for i = 1, count do
     width, first = 0, 0
   end
   if not first then
-    return foreign(second)
+    return type(second) == 'table' and second or redis.error_reply('FOREIGN the key holds no record of this policy')
   end
   for place = 1, width do
     reply[size + place] = place == 1 and first or place == 2 and second or place == 3 and third or fourth

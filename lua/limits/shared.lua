@@ -9,8 +9,3 @@ local function whole(text)
     return n
   end
 end
-
--- Answers that a key holds what neap never writes, or why it cannot be read.
-local function foreign(held)
-  return type(held) == 'table' and held or redis.error_reply('FOREIGN the key holds no record of this policy')
-end

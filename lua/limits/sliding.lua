@@ -37,18 +37,18 @@ local function sliding_room(last, current, rest, limit, length)
   return (room - room % length) / length - current
 end
 
--- Adds a cost, which may be 0, and cuts a time to live that was more than it can be. It
--- returns how long the running window still lasts.
+-- Adds a cost above 0, and cuts a time to live that was more than it can be. It returns how
+-- long the running window still lasts.
 local function sliding_charge(key, cost, last, rest, rolled, broken, length, most)
+  if rolled then
+    rest = rest > 0 and rest or length
+    call('SET', key, last * (most + 1) + cost, 'PX', rest + length)
+    return rest
+  end
   if broken then
     call('PEXPIRE', key, 2 * length)
   end
-  if cost > 0 and rolled then
-    rest = rest > 0 and rest or length
-    call('SET', key, last * (most + 1) + cost, 'PX', rest + length)
-  elseif cost > 0 then
-    call('INCRBY', key, cost)
-  end
+  call('INCRBY', key, cost)
   return rest
 end
 
@@ -102,17 +102,20 @@ end
 --          the limit: {last, current, rest}; if denied, the first is -1 - last
 -- effects  granted with a cost: SET with PX, or INCRBY; PEXPIRE cuts a time to live that
 --          is missing or longer than two windows
-local key, limit, length, most, cost = KEYS[1], ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0
+local key, limit, length, most, text = KEYS[1], ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
+local cost = text + 0 -- Redis takes a text in less time than a number
 local last, current, rest, rolled, broken = sliding_read(key, length, most)
 if not last then
-  return foreign(current)
+  return type(current) == 'table' and current or redis.error_reply('FOREIGN the key holds no record of this policy')
 end
 local denied = cost > 0 and cost > sliding_room(last, current, rest, limit, length)
-if cost > 0 then
-  rest = sliding_charge(key, denied and 0 or cost, last, rest, rolled, broken, length, most)
-end
 if not denied then
+  if cost > 0 then
+    rest = sliding_charge(key, text, last, rest, rolled, broken, length, most)
+  end
   current = current + cost
+elseif broken then
+  call('PEXPIRE', key, 2 * length)
 end
 if last > limit or current > limit then
   return {denied and -1 - last or last, current, rest}

@@ -10,17 +10,16 @@
 --          first; the others are shadows); how many bans there are; how many leases
 --          (with leases, there is one run of one request); and how many numbers are
 --          returned for a run. For each policy seven: its kind,
---          and its numbers as it takes them alone, or 0 for those that it has not.
+--          and its numbers as limit_<kind>.lua takes them, or 0 for those that it has not.
 --          For each ban five: the index of its policy; how many denials begin it; and in
 --          milliseconds how long they are counted, how long the first ban lasts, and how
 --          long a ban lasts at most. For each lease two: the index of its policy, and the
 --          lease in milliseconds. For each run: the cost under each policy, in its units
 --          (-n asks about a cost of n and takes nothing), and how many requests there are.
 --          With leases: the name of the estimate
--- returns  for each run in turn: how many requests the enforced policies grant, or -1 if a
---          key holds what neap never writes (then nothing was done, and the rest are 0).
---          For each policy how many requests it does not deny, from the first on, and its
---          numbers when all are decided: bucket and fast {debt}, kept {charged,
+-- returns  for each run in turn, -1 and 0s if a key holds what neap never writes: then
+--          nothing was done. Otherwise for each policy how many requests it does not deny,
+--          from the first on, and its numbers when all are decided: bucket and fast {debt}, kept {charged,
 --          now - since, drain, micros}, window {used, left}, sliding {last, current, rest},
 --          log {used, next, retry, reset, mark}, calendar {used, left, length of the
 --          window}. For each ban how long it still lasted, how long the ban is that has
@@ -37,22 +36,24 @@ local function unreadable(reply)
   return type(reply) == 'table' and not string.find(reply.err, 'WRONGTYPE', 1, true)
 end
 
+local keys = KEYS
 local count, enforced, bans, leases = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0
-local width, name = ARGV[5] + 0, ARGV[#ARGV] -- the name is that of the estimate, with leases
+local name = ARGV[#ARGV] -- the name is that of the estimate, with leases
 
 local at, logs = 5, false -- at: how many arguments have been read
-local policies, barring, leased = {}, {}, {}
+local policies, barring, leased = {nil, nil, nil, nil}, {}, {} -- with room: to grow is slow
 for i = 1, count do
   local kind = ARGV[at + 1]
   -- The kind and its six numbers; at 8 how many requests find room, and later how many are
-  -- charged; from 9 on the state; at 16 how many requests the policy does not deny.
+  -- charged; from 9 on the state; at 16 how many requests the policy does not deny; at 17
+  -- the cost.
   local p = {
-    kind, ARGV[at + 2] + 0, ARGV[at + 3] + 0, ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0, ARGV[at + 7] + 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0,
+    kind, ARGV[at + 2] + 0, ARGV[at + 3] + 0, ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6], ARGV[at + 7],
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
   }
   if kind == 'calendar' then
     local time = (now - now % 1000) / 1000
-    local which, from, till = calendar_at(time, p[3], p[4], p[5], p[6])
+    local which, from, till = calendar_at(time, p[3], p[4], p[5], p[6] + 0)
     if not which then
       return {time}
     end
@@ -72,15 +73,16 @@ for i = 1, leases do
 end
 local time = bans + leases > 0 and (now - now % 1000) / 1000
 
-local told, size = {}, 0
-for base = 0, #KEYS - 1, count + bans + leases do
+local told, size = {nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}, 0
+for base = 0, #keys - 1, count + bans + leases do
   local n = ARGV[at + count + 1] + 0
   local asks = n == 0 or ARGV[at + 1] + 0 <= 0 -- nothing is taken
   local granted, known, banned = n, true, false
 
   for i = 1, count do
-    local p, key, asked = policies[i], KEYS[base + i], ARGV[at + i] + 0
-    local kind, about = p[1], max(asked, -asked)
+    local p, key, asked = policies[i], keys[base + i], ARGV[at + i] + 0
+    local kind, about = p[1], asked < 0 and -asked or asked
+    p[17] = asked
     if kind == 'bucket' then
       p[9], p[10] = bucket_read(key, p[3], p[4])
     elseif kind == 'window' or kind == 'calendar' then
@@ -103,7 +105,7 @@ for base = 0, #KEYS - 1, count + bans + leases do
     end
     for lease = 1, leases do
       if leased[lease].of == i and p[9] + about > p[2] then
-        p[9] = p[9] - estimates_lapsed(key, KEYS[base + count + bans + lease], time, p[9], asks)
+        p[9] = p[9] - estimates_lapsed(key, keys[base + count + bans + lease], time, p[9], asks)
       end
     end
     local fit = n
@@ -111,18 +113,18 @@ for base = 0, #KEYS - 1, count + bans + leases do
       local room = kind == 'sliding' and sliding_room(p[9], p[10], p[11], p[2], p[3]) or p[2] - p[9]
       if room < about then
         fit = 0
-      elseif not asks then
-        fit = min(n, (room - room % about) / about)
+      elseif not asks and room < n * about then
+        fit = (room - room % about) / about
       end
     end
     p[8] = fit
-    if i <= enforced then
-      granted = min(granted, fit)
+    if fit < granted and i <= enforced then
+      granted = fit
     end
   end
   for i = 1, known and bans or 0 do
     local b = barring[i]
-    b.left, b.last, b.length, b.from, b.count, b.broken = ban_read(KEYS[base + count + i], time)
+    b.left, b.last, b.length, b.from, b.count, b.broken = ban_read(keys[base + count + i], time)
     if not b.left and unreadable(b.last) then
       return b.last
     elseif not b.left then
@@ -134,15 +136,14 @@ for base = 0, #KEYS - 1, count + bans + leases do
 
   if not known then
     told[size + 1] = -1
-    for place = size + 2, size + width do
+    for place = size + 2, size + ARGV[5] do
       told[place] = 0
     end
-    size = size + width
+    size = size + ARGV[5]
   else
-    told[size + 1], size = granted, size + 1
     for i = 1, count do
       local p = policies[i]
-      local charged = min(granted, p[8])
+      local charged = p[8] < granted and p[8] or granted
       for ban = 1, bans do
         if barring[ban].of == i and barring[ban].left > 0 then
           charged = 0
@@ -158,7 +159,7 @@ for base = 0, #KEYS - 1, count + bans + leases do
       local p = policies[leased[i].of]
       if p[8] > 0 then
         local rest = p[10] > 0 and p[10] or p[3]
-        local failed = estimates_add(KEYS[base + count + bans + i], time, leased[i].length, name, rest)
+        local failed = estimates_add(keys[base + count + bans + i], time, leased[i].length, name, rest)
         if failed then
           return failed
         end
@@ -168,7 +169,8 @@ for base = 0, #KEYS - 1, count + bans + leases do
     -- Logs are charged before the others: if a log cannot get its time to live, the others
     -- are not charged.
     for i = 1, logs and not asks and count or 0 do
-      local p, key, asked = policies[i], KEYS[base + i], ARGV[at + i] + 0
+      local p, key = policies[i], keys[base + i]
+      local asked = p[17]
       if p[1] == 'log' then
         if p[13] then
           log_heal(key, p[4])
@@ -186,8 +188,10 @@ for base = 0, #KEYS - 1, count + bans + leases do
     end
 
     for i = 1, count do
-      local p, key, asked = policies[i], KEYS[base + i], ARGV[at + i] + 0
-      local kind, units = p[1], p[8] * asked
+      local p, key = policies[i], keys[base + i]
+      local kind, asked = p[1], p[17]
+      local units = p[8] * asked
+      local text = p[8] == 1 and ARGV[at + i] or units -- Redis takes it in less time than a number
       told[size + 1] = p[16]
       if kind == 'bucket' then
         local debt = p[9] + units
@@ -198,8 +202,10 @@ for base = 0, #KEYS - 1, count + bans + leases do
         size = size + 2
       elseif kind == 'window' or kind == 'calendar' then
         local left = p[10]
-        if not asks then
-          left = window_charge(key, units, left, p[11], p[3])
+        if units > 0 then
+          left = window_charge(key, text, left, p[11], p[3])
+        elseif p[11] and not asks then
+          call('PEXPIRE', key, p[3])
         end
         told[size + 2], told[size + 3] = p[9] + units, left
         size = size + 3
@@ -217,8 +223,10 @@ for base = 0, #KEYS - 1, count + bans + leases do
         size = size + 2
       elseif kind == 'sliding' then
         local rest = p[11]
-        if not asks then
-          rest = sliding_charge(key, units, p[9], rest, p[12], p[13], p[3], p[4])
+        if units > 0 then
+          rest = sliding_charge(key, text, p[9], rest, p[12], p[13], p[3], p[4])
+        elseif p[13] and not asks then
+          call('PEXPIRE', key, 2 * p[3])
         end
         told[size + 2], told[size + 3], told[size + 4] = p[9], p[10] + units, rest
         size = size + 4
@@ -267,7 +275,7 @@ for base = 0, #KEYS - 1, count + bans + leases do
         denials = min(last - fit, b.needs)
       end
       if denials > 0 or b.broken and not asks then
-        begun = ban_count(KEYS[base + count + i], time, denials, b)
+        begun = ban_count(keys[base + count + i], time, denials, b)
       end
       told[size + 1], told[size + 2], told[size + 3] = b.left, begun, fit + denials
       size = size + 3

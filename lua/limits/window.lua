@@ -21,18 +21,17 @@ local function window_read(key, length)
   return used, left, false
 end
 
--- Adds a cost, which may be 0, and cuts a time to live that was more than it can be. It
--- returns how long the window still lasts.
+-- Adds a cost above 0, and cuts a time to live that was more than it can be. It returns how
+-- long the window still lasts.
 local function window_charge(key, cost, left, broken, length)
-  if broken then
-    call('PEXPIRE', key, length)
-  end
-  if cost > 0 and left > 0 then
-    call('INCRBY', key, cost)
-  elseif cost > 0 then
+  if left == 0 then
     call('SET', key, cost, 'PX', length)
     return length
   end
+  if broken then
+    call('PEXPIRE', key, length)
+  end
+  call('INCRBY', key, cost)
   return left
 end
 
@@ -91,16 +90,18 @@ end
 --          most. Granted: r afterwards; denied: -1 - r
 -- effects  granted with a cost: SET with PX, or INCRBY; PEXPIRE cuts a time to live that
 --          is missing or longer than the window
-local key, length, most, cost = KEYS[1], ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0
+local key, limit, length, most, text = KEYS[1], ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
+local cost = text + 0 -- Redis takes a text in less time than a number
 local used, left, broken = window_read(key, length)
 if not used then
-  return foreign(left)
+  return type(left) == 'table' and left or redis.error_reply('FOREIGN the key holds no record of this policy')
 end
-local denied = used + cost > ARGV[1] + 0 and cost > 0
-if cost > 0 then
-  left = window_charge(key, denied and 0 or cost, left, broken, length)
-end
-if denied then
+if cost > 0 and used + cost > limit then
+  if broken then
+    call('PEXPIRE', key, length)
+  end
   return -1 - (min(used, most) + (most + 1) * left)
+elseif cost > 0 then
+  left = window_charge(key, text, left, broken, length)
 end
 return min(used + cost, most) + (most + 1) * left

@@ -30,6 +30,8 @@ type Call struct {
 	reply   any
 	number  int64 // the reply, if it is a whole number
 	whole   bool
+	told    []int64 // what a merged call told of its run, in which this call has that place
+	place   int64
 }
 
 // sent is what is sent. A client whose caller has left may still refer to it. Only Reset
@@ -42,7 +44,7 @@ type sent struct {
 	unmerged bool // it must not be merged
 	gaveUp   bool // the transport stopped waiting before the command of the last attempt had ended
 	first    wire.Command
-	few      [9]any // the words of a short command
+	few      [11]any // the words of a short command
 }
 
 // Transport sends commands. A queue is one.
@@ -90,17 +92,23 @@ func (c *Call) Reply() any {
 // Int returns the reply if it is a whole number.
 func (c *Call) Int() (n int64, is bool) { return c.number, c.whole }
 
+// Told returns what a merged call told of its run, and the place of this call in the run,
+// from 1 on. told is nil if no merged call answered it.
+func (c *Call) Told() (told []int64, place int64) { return c.told, c.place }
+
 // Written reports whether the last attempt of the call was written to a connection, or
 // began to be. A call that was not written and had no answer did not run.
 func (c *Call) Written() bool { return c.written }
 
 // answer stores the reply.
 func (c *Call) answer(cmd *wire.Command) {
-	var merged bool
-	if c.number, c.whole, merged = cmd.Whole(); !c.whole {
+	if c.told, c.place = cmd.Told(); c.told != nil {
+		c.free = cmd == &c.sent.first
+		return
+	}
+	if c.number, c.whole = cmd.Val().(int64); !c.whole {
 		c.reply = cmd.Val()
 	}
-	c.free = merged && cmd == &c.sent.first
 }
 
 // words returns the words of the call. The second is missing, because each attempt has its

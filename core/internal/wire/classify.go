@@ -106,6 +106,13 @@ func (s *Script) classifyReply(reply redis.Error, written bool) Verdict {
 	return Verdict{Class: ErrMaybeExecuted, Unknown: true}
 }
 
+// refusedAtFirst reports whether Redis refused the first write of a script, and would refuse
+// it from other scripts too: it lets a script finish once it has written. So nothing was
+// done. The ACL may refuse a later command.
+func (s *Script) refusedAtFirst(err error) bool {
+	return strings.Contains(err.Error(), "user_script") && s.Classify(err, true).Class == ErrNotExecuted
+}
+
 // ran matches the replies that only a script gives which ran, beside those that name it.
 var ran = regexp.MustCompile(`^(ERR )?Error (running|compiling) script|^WRONGTYPE Operation against`)
 

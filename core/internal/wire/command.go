@@ -16,11 +16,11 @@ type Command struct {
 	redis.Cmd
 	state    atomic.Uint32
 	unmerged bool // it must not be merged
-	whole    bool // its reply is number, from a merged call
 	text     text
 	due      time.Time
 	next     *Command // the next one in a run
-	number   int64
+	told     []int64  // what a merged call told of its run; nil if none answered it
+	place    int64    // its place in the run, from 1 on
 }
 
 // Set makes it a command with these words. The second of them is missing: it becomes the
@@ -116,15 +116,10 @@ func (c *Command) Answered() (answered bool, unknown error) {
 	return true, nil
 }
 
-// Whole returns the answer if it is a whole number. merged says that a merged call gave it:
-// then nothing else refers to the command.
-func (c *Command) Whole() (n int64, is, merged bool) {
-	if c.whole {
-		return c.number, true, true
-	}
-	n, is = c.Val().(int64)
-	return n, is, false
-}
+// Told returns what a merged call told of its run, and the place of this call in the run,
+// from 1 on. Then nothing else refers to the command. told is nil if no merged call
+// answered it.
+func (c *Command) Told() (told []int64, place int64) { return c.told, c.place }
 
 // NewProbe makes a command for the server that has a key. The server refuses the command
 // and does nothing else.

@@ -5,34 +5,35 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Merging says how several calls of one script become one call of another script. Each
-// call has one key. Its arguments are whole numbers, and the first of them is the cost.
-// Calls whose other arguments are equal can be merged.
+// Merging says how several calls of one script become one call of another script. The
+// arguments of a call are texts: some that it has in common with others, and then its own.
+// Calls whose common arguments are equal can be merged.
 //
-// The other script decides runs. A run is calls with the same key and cost that follow
-// each other. Its keys are those of the runs. Its arguments are Kind, then the common
-// arguments, filled up with 0 to Numbers of them, and then for each run the cost and the
-// number of calls.
+// The other script decides runs. A run is calls with the same keys and own arguments that
+// follow each other. Its keys are those of the runs. Its arguments are Lead, then the common
+// arguments, filled up with 0 to Numbers of them, and then for each run its own arguments
+// and the number of calls.
 //
-// Its reply is an array with one whole number for each run. The number is 0 if the script
-// did nothing for that run. Otherwise it is 1 more than what the first script answers to
-// a cost of 0, which must be 0 or more. The array must have nothing but whole numbers: an
-// error in it would shift the answers to the commands that follow.
+// Its reply is an array of Told whole numbers for each run, from which each call reads its
+// answer. If the first of a run's numbers is below 0, the script did nothing for it. With
+// Moves, a reply of one number answers every call. The array must have nothing but whole
+// numbers: an error in it would shift the answers to the commands that follow.
 //
-// A Merging must not change after MergedBy. [Script.Replies] of the first script checks the
-// states too.
+// A Merging must not change after MergedBy.
 type Merging struct {
 	Script  *Script // decides the runs
-	Kind    string  // its first argument
-	Numbers int     // how many common arguments it takes
-	// Next returns what the first script answers in that state to a call with these
-	// common arguments. If the answer is 0 or more, it is the state for the next call; a
-	// negative answer does not change the state. Next must be safe for concurrent use.
-	Next func(numbers []int64, state, cost int64) int64
+	Lead    []any   // its first arguments
+	Numbers int     // how many common arguments it takes at least
+	Keys    int     // how many keys a call has
+	Own     int     // how many arguments of a call are its own
+	Tail    int     // how many arguments of a call follow these, and are not sent
+	Told    int     // how many numbers are told of a run
+	Moves   bool    // one number may be the whole reply
 }
 
 // MergedBy returns a copy of the script whose calls may be merged. The copy is also Batched.
@@ -57,23 +58,42 @@ func (replyError) RedisError() {}
 // Merger merges the commands of one batch after another. The zero Merger is ready to use,
 // by one goroutine at a time.
 type Merger struct {
+	// Unloaded has each *Merging whose script the Redis user may not load. If it is nil,
+	// they are forgotten.
+	Unloaded *sync.Map
+
 	groups []group
 	merged []*merged
 	out    []redis.Cmder
 }
 
-// group is the calls of one script with the same arguments except the cost.
+func (m *Merger) refused(by *Merging) {
+	if m.Unloaded != nil {
+		m.Unloaded.Store(by, true)
+	}
+}
+
+// isRefused reports whether nothing is merged in that way any more.
+func (m *Merger) isRefused(by *Merging) bool {
+	if m.Unloaded == nil {
+		return false
+	}
+	_, is := m.Unloaded.Load(by)
+	return is
+}
+
+// group is the calls of one script with the same common arguments.
 type group struct {
 	script *Script
-	args   []any          // of the first call, without its cost
+	args   []any          // the common ones, as the first call has them
 	runs   []run          // in their order
 	last   map[string]int // the index of the last run of a key
 }
 
-// run is calls with one key and cost, in their order.
+// run is calls with the same keys and own arguments, in their order.
 type run struct {
-	key         string
-	cost        any
+	key         string // the first one
+	keys, own   []any  // the other keys, and the arguments, as the first call has them
 	first, last *Command
 	calls       int
 	asked       int // how many calls there were before any was withdrawn
@@ -102,7 +122,7 @@ func (m *Merger) Merge(ctx context.Context, all []*Command, most int) []redis.Cm
 	groups := m.groups[:0]
 	m.merged, m.out = m.merged[:0], m.out[:0]
 	for _, c := range all {
-		if most > 0 && mergeable(c) {
+		if most > 0 && mergeable(c) && !m.isRefused(c.text.script.merging) {
 			groups = m.add(groups, c)
 		} else {
 			m.out = append(m.out, c)
@@ -110,8 +130,9 @@ func (m *Merger) Merge(ctx context.Context, all []*Command, most int) []redis.Cm
 	}
 	for i := range groups {
 		g := &groups[i]
-		for at := 0; at < len(g.runs); at += most {
-			runs := g.runs[at:min(at+most, len(g.runs))]
+		takes := max(most/g.script.merging.Keys, 1)
+		for at := 0; at < len(g.runs); at += takes {
+			runs := g.runs[at:min(at+takes, len(g.runs))]
 			if len(runs) == 1 && runs[0].calls == 1 {
 				m.out = append(m.out, runs[0].first)
 				continue
@@ -132,8 +153,8 @@ func mergeable(c *Command) bool {
 	if c.unmerged || c.text.script.merging == nil {
 		return false
 	}
-	words := c.Args()
-	if words[2] != counts[1] || len(words) < 5 {
+	by, words := c.text.script.merging, c.Args()
+	if words[2] != Count(by.Keys) || len(words) < 3+by.Keys+by.Own+by.Tail {
 		return false
 	}
 	for _, word := range words[4:] {
@@ -146,11 +167,12 @@ func mergeable(c *Command) bool {
 
 // add puts a call into its group.
 func (m *Merger) add(groups []group, c *Command) []group {
-	words := c.Args()
-	args := words[5:]
+	by, words := c.text.script.merging, c.Args()
+	args := words[3+by.Keys : len(words)-by.Own-by.Tail]
+	own := words[len(words)-by.Own-by.Tail:][:by.Own]
 	for i := range groups {
 		if g := &groups[i]; g.script.merging == c.text.script.merging && equal(g.args, args) {
-			g.add(c, words[4])
+			g.add(c, words[4:3+by.Keys], own)
 			return groups
 		}
 	}
@@ -165,7 +187,7 @@ func (m *Merger) add(groups []group, c *Command) []group {
 	}
 	clear(g.last)
 	g.script, g.args, g.runs = c.text.script, args, g.runs[:0]
-	g.add(c, words[4])
+	g.add(c, words[4:3+by.Keys], own)
 	return groups
 }
 
@@ -181,19 +203,22 @@ func equal(a, b []any) bool {
 	return true
 }
 
-func (g *group) add(c *Command, cost any) {
+func (g *group) add(c *Command, keys, own []any) {
 	c.next = nil
 	key := c.Key()
-	if n := len(g.runs); n > 0 && g.runs[n-1].key == key && g.runs[n-1].cost == cost {
-		g.runs[n-1].add(c)
-		return
+	i := len(g.runs) - 1
+	if i < 0 || g.runs[i].key != key {
+		var is bool
+		if i, is = g.last[key]; !is {
+			i = -1
+		}
 	}
-	if i, is := g.last[key]; is && g.runs[i].cost == cost {
+	if i >= 0 && equal(g.runs[i].own, own) && equal(g.runs[i].keys, keys) {
 		g.runs[i].add(c)
 		return
 	}
 	g.last[key] = len(g.runs)
-	g.runs = append(g.runs, run{key: key, cost: cost, first: c, last: c, calls: 1})
+	g.runs = append(g.runs, run{key: key, keys: keys, own: own, first: c, last: c, calls: 1})
 }
 
 func (r *run) add(c *Command) {
@@ -205,21 +230,25 @@ func (r *run) add(c *Command) {
 // Deliver gives each call its answer after the commands have ended. It returns the
 // commands to send again, because the server did not know the script or refused keys of
 // several slots. takes is how many keys a merged call may have from now on: 1 after such
-// a refusal, and 0 if the Redis user may not load the script.
+// a refusal. If the Redis user may not load a script, nothing is merged by it from then on.
 func (m *Merger) Deliver(ctx context.Context, most int) (again []redis.Cmder, takes int) {
 	takes = most
 	ended := m.merged
 	m.merged, m.out = nil, m.out[:0]
-	eval := false
+	var sent []*Merging // whose script's text is sent; the others of that script follow it
 	for _, one := range ended {
 		switch err := one.Err(); {
 		case err == nil || one.attempts >= mostAttempts:
 			one.deliver()
 		case redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
-			m.emit(newMerged(ctx, one.of, one.args, one.runs, one, !eval)) // the first sends the text, and the others follow it
-			eval = true
+			by := one.of.merging
+			m.emit(newMerged(ctx, one.of, one.args, one.runs, one, !slices.Contains(sent, by)))
+			sent = append(sent, by)
 		case redis.HasErrorPrefix(err, "NOPERM ") && !strings.Contains(err.Error(), "user_script"):
-			takes = 0
+			m.refused(one.of.merging)
+			one.SetErr(ErrUnmerged)
+			one.deliver()
+		case one.of.merging.Script.refusedAtFirst(err): // the denials among them need no write
 			one.SetErr(ErrUnmerged)
 			one.deliver()
 		case redis.HasErrorPrefix(err, "CROSSSLOT Keys") && len(one.runs) > 1:

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,12 +16,11 @@ import (
 func mergeables(t *testing.T, n int, key string, common ...any) (all []*Command) {
 	t.Helper()
 	s := New("one.lua", "", nil).MergedBy(&Merging{
-		Script: New("many.lua", "", nil), Kind: "sum", Numbers: 2,
-		Next: func(_ []int64, state, cost int64) int64 { return state + cost },
-	}).Replies(func(n int64) bool { return n < 999 }, nil)
+		Script: New("many.lua", "", nil), Lead: []any{"sum"}, Numbers: 2, Keys: 1, Own: 1, Told: 2,
+	})
 	for range n {
 		c := new(Command)
-		c.Set(t.Context(), s, append([]any{"evalsha", nil, Count(1), (*Word)(&key), "1"}, common...), false, time.Time{})
+		c.Set(t.Context(), s, append(append([]any{"evalsha", nil, Count(1), (*Word)(&key)}, common...), "1"), false, time.Time{})
 		all = append(all, c)
 	}
 	return all
@@ -44,11 +44,11 @@ func TestAMergedCallLeavesOutWhatWasWithdrawn(t *testing.T) {
 	if calls.String() != "3" { // a hook may read it while it is written
 		t.Errorf("a hook's log of the merged call: got %v calls, want the 3 that there were", calls)
 	}
-	one.SetVal([]int64{6})
+	one.SetVal([]int64{2, 6})
 	m.Deliver(t.Context(), 16)
-	for i, want := range []int64{6, 0, 7} {
-		if c := all[i]; c.number != want || c.Written() != (want != 0) {
-			t.Errorf("call %d: got %d, written %v; want %d", i, c.number, c.Written(), want)
+	for i, want := range []int64{1, 0, 2} {
+		if told, place := all[i].Told(); place != want || all[i].Written() != (want != 0) || (want != 0) != slices.Equal(told, []int64{2, 6}) {
+			t.Errorf("call %d: got %v and the place %d, written %v; want the place %d", i, told, place, all[i].Written(), want)
 		}
 	}
 }
@@ -82,11 +82,11 @@ func TestAMergedCallHoldsNoCall(t *testing.T) {
 	all := mergeables(t, 2, "k", "7")
 	var m Merger
 	one := m.Merge(t.Context(), all, 16)[0].(*merged)
-	one.SetVal([]int64{5})
+	one.SetVal([]int64{2, 5})
 	m.Deliver(t.Context(), 16)
 	for _, c := range all {
 		words := c.Args()
-		*words[3].(*Word), words[5] = "other", "8"
+		*words[3].(*Word), words[4] = "other", "8"
 	}
 	if key := *one.Args()[3].(*Word); key != "k" || one.args[0] != "7" {
 		t.Errorf("a merged call whose calls were used again: got the key %q and the arguments %v, want k and 7", key, one.args)
@@ -104,19 +104,20 @@ func TestAReplyOfAnotherShapeDecidesNothing(t *testing.T) {
 		states []int64
 		want   error
 	}{
-		"too short":       {nil, errNotGiven},
-		"too long":        {[]int64{1, 1}, errNotGiven},
-		"below 0":         {[]int64{-1}, errNotGiven},
-		"never returned":  {[]int64{1000}, errNotGiven},
-		"nothing, or nil": {[]int64{0}, ErrUnmerged}, // go-redis reads a nil as 0
+		"none":                 {nil, errNotGiven},
+		"too short":            {[]int64{1}, errNotGiven},
+		"too long":             {[]int64{1, 1, 1}, errNotGiven},
+		"below -1":             {[]int64{-2, 0}, errNotGiven},
+		"more than there were": {[]int64{3, 0}, errNotGiven},
+		"nothing for the run":  {[]int64{-1, 0}, ErrUnmerged},
 	} {
 		all := mergeables(t, 2, "k")
 		var m Merger
 		m.Merge(t.Context(), all, 16)[0].(*merged).SetVal(c.states)
 		m.Deliver(t.Context(), 16)
 		for _, one := range all {
-			if one.whole || !errors.Is(one.Err(), c.want) {
-				t.Errorf("%s: got an answer %v and the error %v, want none and %v", name, one.whole, one.Err(), c.want)
+			if told, _ := one.Told(); told != nil || !errors.Is(one.Err(), c.want) {
+				t.Errorf("%s: got the answer %v and the error %v, want none and %v", name, told, one.Err(), c.want)
 			}
 		}
 	}

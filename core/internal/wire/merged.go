@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"iter"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -36,20 +35,21 @@ func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *
 	}
 	m.text = text{of: m, script: of.merging.Script, eval: eval}
 	words := m.words(name)
-	m.args = words[4+len(runs):][:len(args)] // a copy, not the first call's own memory
+	by := of.merging
+	m.args = words[3+by.Keys*len(runs)+len(by.Lead):][:len(args)] // a copy, not the first call's own memory
 	m.IntSliceCmd = *redis.NewIntSliceCmd(ctx, words...)
 	return m
 }
 
 func (m *merged) words(name string) []any {
 	by := m.of.merging
-	words := make([]any, 0, 4+by.Numbers+3*len(m.runs))
-	words = append(words, name, &m.text, Count(len(m.runs)))
+	words := make([]any, 0, 3+len(by.Lead)+max(by.Numbers, len(m.args))+(by.Keys+by.Own+1)*len(m.runs))
+	words = append(words, name, &m.text, Count(by.Keys*len(m.runs)))
 	for i := range m.runs {
-		words = append(words, (*Word)(&m.runs[i].key)) // not the call's own key: that memory may be used again
+		r := &m.runs[i]
+		words = append(append(words, (*Word)(&r.key)), r.keys...) // not the call's own key: that memory may be used again
 	}
-	words = append(words, by.Kind)
-	words = append(words, m.args...)
+	words = append(append(words, by.Lead...), m.args...)
 	for range by.Numbers - len(m.args) {
 		words = append(words, "0")
 	}
@@ -58,7 +58,7 @@ func (m *merged) words(name string) []any {
 		if r.asked == 0 { // only in the first attempt: a hook may still read its words
 			r.asked = r.calls
 		}
-		words = append(words, r.cost, (*runCalls)(r))
+		words = append(append(words, r.own...), (*runCalls)(r))
 	}
 	return words
 }
@@ -108,53 +108,53 @@ func (r *run) begin() {
 }
 
 // fits reports whether the script may have given that reply.
-func (m *merged) fits(states []int64) bool {
-	for _, state := range states {
-		if state < 0 || state > 0 && !m.of.gives(state-1) {
+func (m *merged) fits(told []int64) bool {
+	by := m.of.merging
+	if by.Moves && len(told) == 1 {
+		return true
+	}
+	if len(told) != by.Told*len(m.runs) {
+		return false
+	}
+	for i := range m.runs {
+		if first := told[i*by.Told]; first < -1 || first > int64(m.runs[i].calls) {
 			return false
 		}
 	}
-	return len(states) == len(m.runs)
+	return true
 }
 
 // deliver gives each call its answer.
 func (m *merged) deliver() {
-	states, err := m.Result()
-	if err == nil && !m.fits(states) {
+	told, err := m.Result()
+	if err == nil && !m.fits(told) {
 		err = errNotGiven
 	}
+	by := m.of.merging
 	if err != nil && err != ErrUnmerged {
-		err = m.of.merging.Script.place(err)
-	}
-	numbers := make([]int64, len(m.args))
-	for i, arg := range m.args {
-		numbers[i], _ = strconv.ParseInt(arg.(string), 10, 64)
+		err = by.Script.place(err)
 	}
 	for i := range m.runs {
-		one, before := err, int64(0)
-		if one == nil {
-			if before = states[i] - 1; before < 0 {
+		one, own := err, told
+		if err == nil && len(told) > 1 {
+			if own = told[i*by.Told:][:by.Told]; own[0] < 0 {
 				one = ErrUnmerged
 			}
 		}
-		m.runs[i].deliver(one, m.of.merging, numbers, before)
+		m.runs[i].deliver(one, own)
 	}
 }
 
 // deliver gives the calls of a run their answers and then forgets them, because their
 // memory may be used again.
-func (r *run) deliver(err error, by *Merging, numbers []int64, state int64) {
-	cost, _ := strconv.ParseInt(r.cost.(string), 10, 64)
-	first := r.first
+func (r *run) deliver(err error, told []int64) {
+	first, place := r.first, int64(0)
 	r.first, r.last = nil, nil
 	for c := range chain(first) {
-		if err != nil {
+		if place++; err != nil {
 			c.SetErr(err)
 		} else {
-			c.number, c.whole = by.Next(numbers, state, cost), true
-			if c.number >= 0 {
-				state = c.number
-			}
+			c.told, c.place = told, place
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (c *Command) check() error {
 	switch {
 	case s == nil:
 		return errNotGiven
-	case c.whole, s.replies == nil: // a merged call has checked the number
+	case c.told != nil, s.replies == nil: // a merged call has checked it
 		return nil
 	}
 	reply := c.Val()

@@ -7,6 +7,8 @@ import (
 	"crypto/sha1" //nolint:gosec // EVALSHA names a script by its SHA-1.
 	"encoding/hex"
 	"errors"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -28,6 +30,7 @@ type Script struct {
 	batched   bool
 	merging   *Merging // nil if its calls are not merged
 	replies   *replies // nil if any reply will do
+	where     func(line int) string
 }
 
 // Failure makes the error of a call of the script with that name.
@@ -79,14 +82,31 @@ func (s *Script) Merging() *Merging { return s.merging }
 // name of the file.
 func (s *Script) Fail(class, cause error) error { return s.fail(s.name, class, s.place(cause)) }
 
+// Placed returns a copy of the script whose lines come from several files. where returns
+// the file of a line and the line there.
+func (s *Script) Placed(where func(line int) string) *Script {
+	own := *s
+	own.where = where
+	return &own
+}
+
+// lineOf matches Redis' name for a line of a script. Redis before 7.0 has a space in it.
+var lineOf = regexp.MustCompile(`user_script:( ?)(\d+)`)
+
 // place replaces Redis' name for the script by the name of its file: "user_script:12"
 // becomes "limit_window.lua:12".
 func (s *Script) place(err error) error {
 	text := err.Error()
-	if strings.Contains(text, "user_script:") {
-		return located{strings.ReplaceAll(text, "user_script:", s.name+":"), err}
+	if !strings.Contains(text, "user_script:") {
+		return err
 	}
-	return err
+	if s.where != nil {
+		text = lineOf.ReplaceAllStringFunc(text, func(found string) string {
+			line, _ := strconv.Atoi(strings.TrimPrefix(found[len("user_script:"):], " "))
+			return s.where(line)
+		})
+	}
+	return located{strings.ReplaceAll(text, "user_script:", s.name+":"), err}
 }
 
 type located struct {

@@ -36,6 +36,7 @@ type Sender struct {
 	unknown func(reply error) // is told of each reply that is not known
 	memory  sync.Pool         // of *batch
 	keys    atomic.Int64      // how many keys a merged call may have
+	refused sync.Map          // see Merger.Unloaded
 }
 
 // NewSender makes a Sender. honours says that the client ends commands at their deadlines.
@@ -67,7 +68,7 @@ func (s *Sender) Send(b *queue.Batch) queue.Result {
 	}
 	m, _ := s.memory.Get().(*batch)
 	if m == nil {
-		m = new(batch)
+		m = &batch{Merger: Merger{Unloaded: &s.refused}}
 	}
 	m.send(ctx, s, b)
 	s.memory.Put(m)
