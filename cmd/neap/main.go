@@ -26,6 +26,7 @@ type commands struct {
 	Reset      reset      `cmd:"" help:"Forget what a subject has taken of a limit."`
 	Ban        ban        `cmd:"" help:"Ban a subject for a while."`
 	Unban      unban      `cmd:"" help:"Lift a subject's ban."`
+	Script     scriptOf   `cmd:"" help:"Print the Lua that Redis runs for a limiter."`
 	Lock       lockGroup  `cmd:"" help:"Show or end a lock."`
 	Guard      guardGroup `cmd:"" help:"Show, resolve or forget what an idempotency guard knows of a key."`
 	Stock      stockGroup `cmd:"" help:"Show or restock an item."`
