@@ -190,7 +190,7 @@ func TestAForeignKeyAnswersForItself(t *testing.T) {
 	srv := redistest.Standalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	for _, kind := range lua.Kinds {
-		for _, held := range []string{"-3", "9.5", "text", "", "007", "0x10", "1e3", "99999999999999999999", "nan", "1:2", "1:2:0:4:5", "list"} {
+		for _, held := range []string{"-3", "9.5", "text", "", "007", "0x10", "0xFFFFF", "1e2", "1e3", "10e2", "+5", "5 ", strings.Repeat("9", 400) + ":" + strings.Repeat("9", 400), "99999999999999999999", "nan", "1:2", "1:2:0:4:5", "list"} {
 			odd, fine := prefix+"{ann}:odd"+kind+held, prefix+"{ann}:fine"+kind+held
 			if held == "list" {
 				admin.RPush(t.Context(), odd, "text")

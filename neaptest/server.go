@@ -190,12 +190,19 @@ func nameOf(sha string) string {
 		return name
 	}
 	for _, j := range lua.Made() {
-		if s := script.New(j.Name, j.Text); s.SHA() == sha {
-			return s.Name()
+		own, is := joined.Load(j.Name)
+		if !is {
+			own, _ = joined.LoadOrStore(j.Name, script.New(j.Name, j.Text).SHA())
+		}
+		if own == sha {
+			return j.Name
 		}
 	}
 	return ""
 }
+
+// joined has the SHAs of the scripts of limits that were made, by their names.
+var joined sync.Map
 
 // names are the names of neap's scripts that are files, by their SHA.
 var names = sync.OnceValue(func() map[string]string {

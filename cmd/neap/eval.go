@@ -86,7 +86,7 @@ func (x *exam) loaded(ctx context.Context, n node) verdict {
 
 func withoutEval(user string, lacking []string) verdict {
 	if len(lacking) == 0 {
-		return verdict{detail: user + " may not EVAL, and the scripts that are files are loaded; those of merged calls, settlements and several policies (neap script) were not looked at"}
+		return verdict{detail: user + " may not EVAL, and the scripts that are files are loaded. Those that `neap script` prints were not looked at"}
 	}
 	return verdict{
 		broken: true, detail: user + " may not EVAL, and " + count(len(lacking), "script") + " cannot run, such as " + lacking[0],

@@ -73,8 +73,11 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 	l := must(limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, closed(patience)))(t)
 	const callers = 64
 	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
+	for i := range callers {
+		all.Go(func() { // first a batch has several merged calls, since each has 16 keys at most
+			if _, err := l.Take(t.Context(), fmt.Sprint("s", i)); err != nil {
+				t.Errorf("a take in one of several merged calls: got %v, want a decision", err)
+			}
 			for range 50 {
 				if _, err := l.Take(t.Context(), "s"); err != nil {
 					t.Errorf("a take whose merged call the ACL refuses: got %v, want a decision", err)

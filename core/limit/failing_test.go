@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
+	"github.com/neap-go/neap/lua"
 )
 
 var (
@@ -107,7 +109,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 			}
 		}
 	}
-	for i, policies := range [][]Policy{failing, failing[:1], failing[1:2], failing[2:3], failing[3:4], failing[4:5], failing[5:], withLeases} {
+	for i, policies := range [][]Policy{failing, failing[:1], failing[1:2], failing[2:3], failing[3:4], failing[4:5], failing[5:], withLeases, {CalendarWindow{Limit: 5, Every: Month}}} {
 		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", policies, closed(patience)))(t)
 		for _, others := range []int64{0, 2} { // they leave something there
 			subject := fmt.Sprintf("refund-%d-%d", i, others)
@@ -125,6 +127,26 @@ func TestEachCommandMadeToFail(t *testing.T) {
 				at := []any{integer(at.soonest), integer(at.latest), "0"}
 				redistest.Restore(t, admin, before) // what a refund leaves may end within milliseconds
 				failEach(t, admin, attempt{l.remote.settle, keys, args(at)}, redistest.Save(t, admin, keys), fmt.Sprintf("settled to %d, set %d", actual, i))
+			}
+		}
+	}
+	names := strings.Join(slices.Collect(maps.Keys(seen)), "\n")
+	parts, err := filepath.Glob("../../lua/limits/*.lua")
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("the parts of scripts: got %v, %v, want at least one", parts, err)
+	}
+	for _, file := range parts {
+		part := strings.TrimSuffix(filepath.Base(file), ".lua")
+		drivers := []string{"take"}
+		switch {
+		case slices.Contains([]string{"shared", "now", "settled", "take", "settle"}, part):
+			continue // every script has them, or is named for them
+		case slices.Contains(lua.Kinds, part):
+			drivers = append(drivers, "settle")
+		}
+		for _, driver := range drivers {
+			if has, err := regexp.MatchString(`limit_`+driver+`\(.*\b`+part+`\b.*\)`, names); err != nil || !has {
+				t.Errorf("%s: got no %s script with it whose commands failed: give this test a case", file, driver)
 			}
 		}
 	}

@@ -69,6 +69,33 @@ func TestMergedOnServers(t *testing.T) {
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
+// TestMergedDenialsNeedNoMemory: Redis refuses what a merged call writes for one subject while
+// its memory is full, and the denials of another are made all the same.
+func TestMergedDenialsNeedNoMemory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--maxmemory-policy", "noeviction")
+	rdb, merges := srv.Client(t), newHeldFirst()
+	close(merges.open)
+	rdb.AddHook(merges)
+	st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: store.Queued})
+	l := must(limit.New(st, "full", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, closed(patience)))(t)
+	must(0, l.Warm(t.Context()))(t)
+	take(t, l, "exhausted", 10)
+	must(srv.Admin(t).ConfigSet(t.Context(), "maxmemory", "1").Result())(t)
+	together(60, func(i int) {
+		if i%2 == 0 {
+			if d, err := l.Take(t.Context(), "exhausted"); err != nil || d.Allowed {
+				t.Errorf("of the exhausted subject: got %v, %v, want a denial", d.Allowed, err)
+			}
+		} else if _, err := l.Take(t.Context(), "fresh"); !errors.Is(err, script.ErrNotExecuted) {
+			t.Errorf("of the other: got %v, want ErrNotExecuted", err)
+		}
+	})
+	if merges.merged.Load() == 0 {
+		t.Error("got no merged call, want some")
+	}
+}
+
 // TestMergedCountsNothingElse: a merged call leaves alone what no script wrote, and decides the
 // requests of other subjects. Those of this one end with an error.
 func TestMergedCountsNothingElse(t *testing.T) {

@@ -234,7 +234,7 @@ func (r *remote) replies(rules []rule) (number func(n int64) bool, other func(to
 			_, ok := rules[0].unpackText(text)
 			return ok
 		}
-		return list(told) && (!r.alone || many > 2) || r.moves && time(told)
+		return list(told) && (!r.alone || many > 2 && !r.moves) || r.moves && time(told)
 	}
 }
 
@@ -318,7 +318,7 @@ func readTold(rules []rule, numbers []int64, place, cost int64, into []reading) 
 func plausible(r rule, told reading) bool {
 	switch r := r.(type) {
 	case *keptBucket:
-		return told.n[2] > 0 && told.n[3] > 0 && fits(max(told.n[0], 1), told.n[3])
+		return min(told.n[0], told.n[1]) >= 0 && told.n[2] > 0 && told.n[3] > 0 && fits(max(told.n[0], 1), told.n[3])
 	case *sliding:
 		return min(told.n[0], told.n[1]) >= 0 && fits(max(told.n[0], told.n[1], 1), r.length)
 	case *slidingLog:

@@ -23,8 +23,8 @@ type rule interface {
 	unpack(n int64) (reading, bool)
 	unpackText(text string) (reading, bool)
 	// told returns a reading from a policy's numbers in the reply of limits/take.lua.
-	// Requests behind this one have taken back units. charged says that the policy was
-	// charged for this one.
+	// back is how many units the requests behind this one took, and charged says that the
+	// policy was charged for this one.
 	told(numbers []int64, back int64, charged bool) reading
 	// most returns the largest state, in units.
 	most() int64

@@ -29,8 +29,8 @@ const (
 	mostNumbers = 6 // how many numbers limits/take.lua takes for each policy
 )
 
-// scripts are those that were made, by their shapes: the kinds of the policies in turn, bans
-// and leases.
+// scripts are those that were made, by their names or shapes. A shape is the kinds of the
+// policies in turn, bans and leases.
 var scripts sync.Map
 
 // loneScript returns the script of one policy.
@@ -45,7 +45,8 @@ func loneScript(r rule) *script.Script {
 	})
 }
 
-// takeScript returns the script of several policies, or of what they do beside.
+// takeScript returns the script of several policies, or of one with a ban or a lease, that is
+// a shadow, or whose reply would not fit into one number.
 func takeScript(rules []rule) *script.Script {
 	kinds, bans, leases, told, moves := make([]string, 0, len(rules)), 0, 0, 0, false
 	for _, r := range rules {

@@ -40,7 +40,7 @@ var (
 // Error says how a call ended. Its text may contain keys that Redis put there, so show it
 // to operators only, never in a response.
 type Error struct {
-	// Script is the name of the script's file.
+	// Script is the name of the script: that of its file, or of what it was made of.
 	Script string
 	// Class is one of the four sentinels above.
 	Class error

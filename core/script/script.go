@@ -59,7 +59,7 @@ func (s *Script) Replies(number func(n int64) bool, other func(reply any) bool) 
 	return (*Script)(s.made().Replies(number, other))
 }
 
-// Name returns the name of the script's file.
+// Name returns the name that the script was made with.
 func (s *Script) Name() string { return s.made().Name() }
 
 // Source returns the Lua text: exactly the bytes that Redis runs.

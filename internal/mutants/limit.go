@@ -165,6 +165,10 @@ var limitBugs = []source{
 		{"what refills in a Term is rounded down", "refills := math.Ceil(", "refills := math.Floor("},
 	}},
 	{"core/limit/remote.go", []bug{
+		{"a shadow denies the callers of a run", "if !r.id().shadow {\n\t\t\tgranted = min", "if true {\n\t\t\tgranted = min"},
+		{"an enforced policy denies no caller of a run", "granted = min(granted, bans[0])", "granted = min(granted, granted)"},
+		{"a ban denies no caller of a run", "granted = 0\n", "granted = min(granted, granted)\n"},
+		{"a shadow's ban denies the callers of a run", "if rest[0] > 0 && !r.id().shadow {", "if rest[0] > 0 {"},
 		{"a run tells each caller of all", "max(charged-place, 0)*unitsOf(r, cost)", "0"},
 		{"a run tells a caller of those behind", "max(charged-place, 0)*unitsOf(r, cost)", "max(charged-place-1, 0)*unitsOf(r, cost)"},
 		{"each caller of a run is granted", "into[i].denied, into[i].ban = place > fits, ban", "into[i].denied, into[i].ban = false, ban"},

@@ -3,7 +3,7 @@ package main
 // limitScripts are bugs in the scripts that decide.
 var limitScripts = []source{
 	{"lua/limits/shared.lua", []bug{
-		{"what is no whole number counts", "n % 1 == 0 and", ""},
+		{"what is no whole number counts", "(string.find(text, '^[1-9]%d*$') or text == '0')", "true"},
 		{"a number that is not exact counts", "n <= 9007199254740992 and", ""},
 	}},
 	{"lua/limits/bucket.lua", []bug{
@@ -126,7 +126,7 @@ var limitScripts = []source{
 		{"estimates are taken back and left", "call('INCRBY', key, permits)\n      return 0", "return 0"},
 		{"estimates are taken back that have not lapsed", "'-inf', time,", "'-inf', '+inf',"},
 		{"an estimate outlives its window", "max(rest - 2, 0)", "rest + 1000"},
-		{"an estimate is left that was not charged", "call('ZREM', estimates, estimate)\n    return set", "return set"},
+		{"an estimate that cannot expire is kept", "return set ~= 1 and set or nil", "return nil"},
 	}},
 	{"lua/limits/take.lua", []bug{
 		{"no estimates that have lapsed are used", "p[9] = p[9] - estimates_lapsed(", "local _ = estimates_lapsed("},
@@ -143,7 +143,9 @@ var limitScripts = []source{
 		{"a policy denies whom another one denied", "p[16] = p[8] > charged and n or p[8]", "p[16] = p[8]"},
 		{"an estimate is stored for what was denied", "      if p[8] > 0 then\n        local rest", "      if not asks then\n        local rest"},
 		{"what was not stored is charged", "leased[i].length, name, rest)\n        if failed then", "leased[i].length, name, rest)\n        if false then"},
-		{"a log is charged although it has no time to live", "          if failed then\n            return failed\n          end\n          p[9], p[11]", "          p[9], p[11]"},
+		{"a log is charged although it has no time to live", "            return failed\n          end\n          p[9], p[11]", "          end\n          p[9], p[11]"},
+		{"an estimate is left that was not charged", "estimates_drop(keys, place - i + 1, place, name)", ""},
+		{"an estimate is left beside a log that was not charged", "estimates_drop(keys, #keys - leases + 1, #keys, name)", ""},
 		{"entries to come stay in a log", "if p[13] then\n          log_heal(key, p[4])", "if false then\n          log_heal(key, p[4])"},
 		{"a denied log does not heal", "elseif p[9] + p[12] > 0 then", "elseif false then"},
 		{"a denied bucket does not heal", "if units > 0 or p[10] and not asks then", "if units > 0 then"},

@@ -17,7 +17,7 @@ import (
 
 // junk is what no number of a record is, or none that a script has written.
 var junk = []string{
-	"", "abc", "-1", "1.5", "nan", "inf", "-inf", "99999999999999999999", "9007199254740993", "1:2:3:4:5", "-1:-1:-1:-1:-1",
+	"", "abc", "-1", "1.5", "nan", "inf", "-inf", "1e2", "10e2", "0xFFFFF", "99999999999999999999", "9007199254740993", "1:2:3:4:5", "-1:-1:-1:-1:-1",
 	"0:0:0:0:0", "5 ", "\x00", "pending 1 2 3 4 5", "done 1 1 - r\n", "99999999999999999999:1", "1:nan", strings.Repeat("9", 300),
 }
 

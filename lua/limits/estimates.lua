@@ -22,15 +22,21 @@ local function estimates_lapsed(key, estimates, time, used, only_asked)
   return permits
 end
 
--- Stores an estimate of a window that lasts for rest milliseconds. If it cannot get its
--- time to live, it stores nothing and returns the error.
+-- Stores an estimate of a window that lasts for rest milliseconds, and returns the error if
+-- Redis refuses it.
 local function estimates_add(estimates, time, lease, estimate, rest)
-  call('ZADD', estimates, time + lease, estimate)
-  -- A key lasts until its end is over, and before Redis 7.2 the clock moves within a
-  -- script. So none of these estimates is there in the next window.
-  local set = try('PEXPIRE', estimates, max(rest - 2, 0))
-  if set ~= 1 then
-    call('ZREM', estimates, estimate)
-    return set
+  local set = try('ZADD', estimates, time + lease, estimate)
+  if type(set) == 'number' then
+    -- A key lasts until its end is over, and before Redis 7.2 the clock moves within a
+    -- script. So none of these estimates is there in the next window.
+    set = try('PEXPIRE', estimates, max(rest - 2, 0))
+  end
+  return set ~= 1 and set or nil
+end
+
+-- Removes an estimate from the sets of some keys, because nothing is charged.
+local function estimates_drop(keys, from, till, estimate)
+  for place = from, till do
+    try('ZREM', keys[place], estimate)
   end
 end

@@ -16,6 +16,7 @@ local function fast_read(key, drain, most, tick)
     gone, slack = whole(stored), 0
   elseif type(stored) == 'string' then
     gone, slack = string.match(stored, '^(%d+):(%d+)$')
+    gone = gone and max(gone + 0, slack + 0) <= 9007199254740992 and gone
   end
   if not gone then
     return nil, stored

@@ -9,23 +9,23 @@
 -- ARGV[i]  in turn: how many policies there are; how many of them are enforced (these come
 --          first; the others are shadows); how many bans there are; how many leases
 --          (with leases, there is one run of one request); and how many numbers are
---          returned for a run. For each policy seven: its kind,
---          and its numbers as limit_<kind>.lua takes them, or 0 for those that it has not.
---          For each ban five: the index of its policy; how many denials begin it; and in
+--          returned for a run. For each policy seven: its kind, and its numbers as
+--          limit_<kind>.lua takes them, or 0 for those that it has not. For each ban five: the index of its policy; how many denials begin it; and in
 --          milliseconds how long they are counted, how long the first ban lasts, and how
 --          long a ban lasts at most. For each lease two: the index of its policy, and the
 --          lease in milliseconds. For each run: the cost under each policy, in its units
 --          (-n asks about a cost of n and takes nothing), and how many requests there are.
 --          With leases: the name of the estimate
 -- returns  for each run in turn, -1 and 0s if a key holds what neap never writes: then
---          nothing was done. Otherwise for each policy how many requests it does not deny,
---          from the first on, and its numbers when all are decided: bucket and fast {debt}, kept {charged,
---          now - since, drain, micros}, window {used, left}, sliding {last, current, rest},
---          log {used, next, retry, reset, mark}, calendar {used, left, length of the
---          window}. For each ban how long it still lasted, how long the ban is that has
---          begun, and with which request; in milliseconds, 0 if there is none. Instead,
---          {TIME in milliseconds} if TIME is in no window of a calendar: then nothing was
---          done
+--          nothing was charged. Otherwise for each policy how many requests it does not
+--          deny, from the first on, and its numbers when all are decided:
+--          bucket and fast {debt}, window {used, left}, sliding {last, current, rest},
+--          calendar {used, left, length of the window}, kept {charged, now - since, drain,
+--          micros}, log {used, next, retry, reset, mark}.
+--          Then for each ban how long it still lasted, how long the ban is that has begun,
+--          and with which request; in milliseconds, 0 if there is none.
+--          Instead, {TIME in milliseconds} if TIME is in no window of a calendar: then
+--          nothing was done
 -- effects  those of each kind, once for a run: SET with PX, INCRBY, PEXPIRE, RPUSH, LPOP and
 --          LTRIM; before these for an estimate ZADD and PEXPIRE, or ZREM; for a window
 --          without room INCRBY and ZREM of estimates, and INCRBY again if Redis refuses the
@@ -154,13 +154,14 @@ for base = 0, #keys - 1, count + bans + leases do
     end
 
     -- An estimate is stored before it is charged. If Redis refuses to store it, nothing is
-    -- charged.
+    -- charged, and none is kept.
     for i = 1, leases do
-      local p = policies[leased[i].of]
+      local p, place = policies[leased[i].of], base + count + bans + i
       if p[8] > 0 then
         local rest = p[10] > 0 and p[10] or p[3]
-        local failed = estimates_add(keys[base + count + bans + i], time, leased[i].length, name, rest)
+        local failed = estimates_add(keys[place], time, leased[i].length, name, rest)
         if failed then
+          estimates_drop(keys, place - i + 1, place, name)
           return failed
         end
       end
@@ -178,6 +179,9 @@ for base = 0, #keys - 1, count + bans + leases do
         if p[8] > 0 then
           local failed = log_charge(key, p[8] * asked, p[11], p[12], p[9] + p[12] == 0, p[3], p[4])
           if failed then
+            if leases > 0 then
+              estimates_drop(keys, #keys - leases + 1, #keys, name)
+            end
             return failed
           end
           p[9], p[11] = p[9] + p[8] * asked, now

@@ -38,8 +38,8 @@ end
 -- Settled.
 
 -- Returns what is used, and how long the window still lasts, after some permits more. longest
--- is how long a window lasts that begins now; the ends of two windows are at least apart. An
--- estimate ends with its window, so one that is there was taken in this window.
+-- is how long a window lasts that begins now, and apart the least time between the ends of two
+-- windows. An estimate ends with its window, so one that is there was taken in this window.
 local function window_settle(key, more, told, longest, apart, most, estimates, estimate)
   local stored = try('GET', key)
   local held, left = stored and whole(stored), 0

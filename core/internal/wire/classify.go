@@ -106,9 +106,9 @@ func (s *Script) classifyReply(reply redis.Error, written bool) Verdict {
 	return Verdict{Class: ErrMaybeExecuted, Unknown: true}
 }
 
-// refusedAtFirst reports whether Redis refused the first write of a script, and would refuse
-// it from other scripts too: it lets a script finish once it has written. So nothing was
-// done. The ACL may refuse a later command.
+// refusedAtFirst reports whether Redis refused the first write of a script for a reason that
+// another script would meet too, such as full memory. Redis refuses only the first for such
+// a reason, so nothing was done.
 func (s *Script) refusedAtFirst(err error) bool {
 	return strings.Contains(err.Error(), "user_script") && s.Classify(err, true).Class == ErrNotExecuted
 }

@@ -20,8 +20,8 @@ import (
 // and the number of calls.
 //
 // Its reply is an array of Told whole numbers for each run, from which each call reads its
-// answer. If the first of a run's numbers is below 0, the script did nothing for it. With
-// Moves, a reply of one number answers every call. The array must have nothing but whole
+// answer. The first of a run's numbers is at most the number of its calls; if it is below
+// 0, the script did nothing for it. With Moves, a reply of one number answers every call. The array must have nothing but whole
 // numbers: an error in it would shift the answers to the commands that follow.
 //
 // A Merging must not change after MergedBy.
@@ -237,20 +237,23 @@ func (m *Merger) Deliver(ctx context.Context, most int) (again []redis.Cmder, ta
 	m.merged, m.out = nil, m.out[:0]
 	var sent []*Merging // whose script's text is sent; the others of that script follow it
 	for _, one := range ended {
-		switch err := one.Err(); {
-		case err == nil || one.attempts >= mostAttempts:
+		switch err, by := one.Err(), one.of.merging; {
+		case err == nil:
+			one.deliver()
+		case redis.HasErrorPrefix(err, "NOPERM ") && !strings.Contains(err.Error(), "user_script"):
+			if one.text.eval {
+				m.refused(by)
+			}
+			one.unmerge()
+		case by.Script.refusedAtFirst(err): // the denials among them need no write
+			one.unmerge()
+		case redis.HasErrorPrefix(err, "NOSCRIPT No matching script") && (one.attempts >= mostAttempts || m.isRefused(by)):
+			one.unmerge()
+		case one.attempts >= mostAttempts:
 			one.deliver()
 		case redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
-			by := one.of.merging
 			m.emit(newMerged(ctx, one.of, one.args, one.runs, one, !slices.Contains(sent, by)))
 			sent = append(sent, by)
-		case redis.HasErrorPrefix(err, "NOPERM ") && !strings.Contains(err.Error(), "user_script"):
-			m.refused(one.of.merging)
-			one.SetErr(ErrUnmerged)
-			one.deliver()
-		case one.of.merging.Script.refusedAtFirst(err): // the denials among them need no write
-			one.SetErr(ErrUnmerged)
-			one.deliver()
 		case redis.HasErrorPrefix(err, "CROSSSLOT Keys") && len(one.runs) > 1:
 			takes = min(takes, 1)
 			for i := range one.runs {

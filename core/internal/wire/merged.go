@@ -124,6 +124,12 @@ func (m *merged) fits(told []int64) bool {
 	return true
 }
 
+// unmerge has each call made again by itself.
+func (m *merged) unmerge() {
+	m.SetErr(ErrUnmerged)
+	m.deliver()
+}
+
 // deliver gives each call its answer.
 func (m *merged) deliver() {
 	told, err := m.Result()

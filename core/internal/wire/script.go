@@ -66,7 +66,7 @@ func (s *Script) Batched() *Script {
 // IsBatched reports whether a call of the script may be sent together with others.
 func (s *Script) IsBatched() bool { return s.batched }
 
-// Name returns the name of the script's file.
+// Name returns the name that the script was made with.
 func (s *Script) Name() string { return s.name }
 
 // Source returns the Lua text.
