@@ -164,6 +164,25 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	}
 }
 
+// TestNoEstimateIsKeptWithoutACharge makes each command of a decision fail in turn. Otherwise the
+// window would give back what nobody took.
+func TestNoEstimateIsKeptWithoutACharge(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	admin := srv.Admin(t)
+	policies := append(slices.Clone(withLeases), SlidingLog{Limit: 5, Window: time.Hour})
+	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "kept", policies, closed(patience)))(t)
+	keys := l.remote.keys(l, "s")
+	windows, estimates := []string{keys[0], keys[2]}, keys[len(policies):]
+	a := redistest.Attempt{Source: l.remote.script.Source(), Keys: keys, Args: l.remote.argsOf(l.rules, 1, "token")}
+	redistest.FailEach(t, admin, a, redistest.Save(t, admin, keys), "a first take", func(n int) {
+		charged, kept := admin.Exists(t.Context(), windows...).Val(), admin.Exists(t.Context(), estimates...).Val()
+		if charged == 0 && kept > 0 {
+			t.Errorf("after command %d failed: got %d sets of estimates and no window that was charged, want none", n, kept)
+		}
+	})
+}
+
 // failMany is FailEach for merged calls, of two runs: after a failure the answer is an error, or it says for a run
 // that nothing was done.
 func failMany(t *testing.T, admin *redis.Client, l *Limiter, subject string, by *wire.Merging, before []redistest.Saved, where string) {
