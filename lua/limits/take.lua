@@ -10,11 +10,12 @@
 --          first; the others are shadows); how many bans there are; how many leases
 --          (with leases, there is one run of one request); and how many numbers are
 --          returned for a run. For each policy seven: its kind, and its numbers as
---          limit_<kind>.lua takes them, or 0 for those that it has not. For each ban five: the index of its policy; how many denials begin it; and in
---          milliseconds how long they are counted, how long the first ban lasts, and how
---          long a ban lasts at most. For each lease two: the index of its policy, and the
---          lease in milliseconds. For each run: the cost under each policy, in its units
---          (-n asks about a cost of n and takes nothing), and how many requests there are.
+--          limit_<kind>.lua takes them, or 0 for those that it has not. For each ban five:
+--          the index of its policy; how many denials begin it; and in milliseconds how
+--          long they are counted, how long the first ban lasts, and how long a ban lasts
+--          at most. For each lease two: the index of its policy, and the lease in
+--          milliseconds. For each run: the cost under each policy, in its units (-n asks
+--          about a cost of n and takes nothing), and how many requests there are.
 --          With leases: the name of the estimate
 -- returns  for each run in turn, -1 and 0s if a key holds what neap never writes: then
 --          nothing was charged. Otherwise for each policy how many requests it does not
