@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -164,23 +165,22 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	}
 }
 
-// TestNoEstimateIsKeptWithoutACharge makes each command of a decision fail in turn. Otherwise the
-// window would give back what nobody took.
+// TestNoEstimateIsKeptWithoutACharge: Redis stores the estimate of the first window and refuses
+// that of the second. Otherwise the first would give back later what nobody took.
 func TestNoEstimateIsKeptWithoutACharge(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	admin := srv.Admin(t)
-	policies := append(slices.Clone(withLeases), SlidingLog{Limit: 5, Window: time.Hour})
-	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "kept", policies, closed(patience)))(t)
+	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "kept", withLeases, closed(patience)))(t)
 	keys := l.remote.keys(l, "s")
-	windows, estimates := []string{keys[0], keys[2]}, keys[len(policies):]
-	a := redistest.Attempt{Source: l.remote.script.Source(), Keys: keys, Args: l.remote.argsOf(l.rules, 1, "token")}
-	redistest.FailEach(t, admin, a, redistest.Save(t, admin, keys), "a first take", func(n int) {
-		charged, kept := admin.Exists(t.Context(), windows...).Val(), admin.Exists(t.Context(), estimates...).Val()
-		if charged == 0 && kept > 0 {
-			t.Errorf("after command %d failed: got %d sets of estimates and no window that was charged, want none", n, kept)
-		}
-	})
+	states, estimates := keys[:len(withLeases)], keys[len(withLeases):]
+	must(admin.Set(t.Context(), estimates[1], "no set", time.Hour).Result())(t)
+	if _, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrFailed) {
+		t.Errorf("a take whose second estimate is refused: got %v, want ErrFailed", err)
+	}
+	if n := admin.Exists(t.Context(), append(states, estimates[0])...).Val(); n != 0 {
+		t.Errorf("after it: got %d keys of policies and of the first estimate, want none", n)
+	}
 }
 
 // failMany is FailEach for merged calls, of two runs: after a failure the answer is an error, or it says for a run

@@ -145,7 +145,6 @@ var limitScripts = []source{
 		{"what was not stored is charged", "leased[i].length, name, rest)\n        if failed then", "leased[i].length, name, rest)\n        if false then"},
 		{"a log is charged although it has no time to live", "            return failed\n          end\n          p[9], p[11]", "          end\n          p[9], p[11]"},
 		{"an estimate is left that was not charged", "estimates_drop(keys, place - i + 1, place, name)", ""},
-		{"an estimate is left beside a log that was not charged", "estimates_drop(keys, #keys - leases + 1, #keys, name)", ""},
 		{"entries to come stay in a log", "if p[13] then\n          log_heal(key, p[4])", "if false then\n          log_heal(key, p[4])"},
 		{"a denied log does not heal", "elseif p[9] + p[12] > 0 then", "elseif false then"},
 		{"a denied bucket does not heal", "if units > 0 or p[10] and not asks then", "if units > 0 then"},

@@ -55,7 +55,6 @@ var limitTests = map[string]string{
 	"a count of denials waits for a clock that was set back": features("clock_set_back") + "|TestDenialsBeforeTheClockWasSetBack",
 	"an estimate that cannot expire is kept":                 "TestEachCommandMadeToFail|TestNoEstimateIsKept",
 	"an estimate is left that was not charged":               "TestNoEstimateIsKept",
-	"an estimate is left beside a log that was not charged":  "TestNoEstimateIsKept",
 	"a ban is told that was not stored":                      "TestDenialStandsUncounted",
 	"a conclusion runs twice":                                "TestLostRefundRunsOnce|TestSettlesAreExactWithLostReplies",
 	"a conclusion leaves no marker":                          "TestLostRefundRunsOnce|TestSettlesAreExactWithLostReplies",
