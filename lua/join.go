@@ -1,15 +1,12 @@
 package lua
 
 import (
-	"embed"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
 )
-
-//go:embed limits/*.lua
-var limits embed.FS
 
 // Joined is a script that is made of parts, which are files of limits/.
 type Joined struct {
@@ -38,7 +35,7 @@ const (
 )
 
 func read(name string) (p part) {
-	source, err := limits.ReadFile("limits/" + name + ".lua")
+	source, err := fs.ReadFile(limits, "limits/"+name+".lua")
 	if err != nil {
 		panic("lua: " + err.Error()) // only if a caller names a kind that there is not
 	}

@@ -22,3 +22,8 @@ import "embed"
 //
 //go:embed *.lua
 var FS embed.FS
+
+// limits has the parts of the scripts of limits.
+//
+//go:embed limits/*.lua
+var limits embed.FS

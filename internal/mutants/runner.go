@@ -114,6 +114,8 @@ import (
 )
 
 var FS fs.FS = os.DirFS(os.Getenv("` + scriptsEnv + `"))
+
+var limits = FS
 `
 
 // reader makes the binary of a package's tests that read the scripts from a directory,
@@ -144,7 +146,11 @@ func (r *runner) writeScripts(m mutant, dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, filepath.Base(m.file)), source, 0o600)
+	name, err := filepath.Rel("lua", m.file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), source, 0o600)
 }
 
 // build makes the binary of a package's tests. The compiler reads the changed files as an
