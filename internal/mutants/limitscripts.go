@@ -96,7 +96,7 @@ var limitScripts = []source{
 		{"a log is never given a time to live", "if empty or newest % length", "if false and newest % length"},
 		{"a log's time to live is not set again", "if empty or newest % length > now % length or now - newest >= length then", "if empty then"},
 		{"a log keeps a permit that was not granted", "call('LTRIM', key, '0', -1 - few)", "call('LLEN', key)"},
-		{"a log keeps what has left", "if gone == 1 then\n    call('LPOP', key)", "if gone == 1 then\n    call('LLEN', key)"},
+		{"a log keeps what has left", "call('LTRIM', key, gone, '-1')", "call('LLEN', key)"},
 		{"a log drops one that has not left", "call('LTRIM', key, gone, '-1')", "call('LTRIM', key, gone + 1, '-1')"},
 		{"a log that others filled tells more than its limit", "if used > limit then", "if false then"},
 		{"a log tells the wrong time of the next", "oldest + length - now, retry", "newest + length - now, retry"},

@@ -20,9 +20,10 @@ import (
 // and the number of calls.
 //
 // Its reply is an array of Told whole numbers for each run, from which each call reads its
-// answer. The first of a run's numbers is at most the number of its calls; if it is below
-// 0, the script did nothing for it. With Moves, a reply of one number answers every call. The array must have nothing but whole
-// numbers: an error in it would shift the answers to the commands that follow.
+// answer. The first of a run's numbers is at most the number of its calls; if it is below 0,
+// the script did nothing for the run. With Moves, a reply of one number answers every call.
+// The array must have nothing but whole numbers: an error in it would shift the answers to
+// the commands that follow.
 //
 // A Merging must not change after MergedBy.
 type Merging struct {
