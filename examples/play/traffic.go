@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,7 +157,7 @@ func (t *traffic) ask(ctx context.Context) {
 		})
 	}
 	all.Wait()
-	one.Degraded = degraded[0]
+	one.Degraded = slices.Contains(degraded, true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.requests = append(t.requests, one)
