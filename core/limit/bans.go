@@ -3,19 +3,10 @@ package limit
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/reply"
-	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
+	"github.com/neap-go/neap/core/limit/internal/kind"
 )
-
-var banScript = script.FromFS(lua.FS, "limit_ban.lua").Batched()
-
-// mostBan is the longest ban in milliseconds; a time.Duration can hold no more.
-const mostBan = int64(math.MaxInt64 / time.Millisecond)
 
 // Ban bans a subject for d from now, under every policy of the limiter that has a [Ban],
 // in Redis and in this process. It replaces a ban that still lasts, whether longer or
@@ -31,7 +22,7 @@ func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) erro
 	if l.made() && d <= 0 {
 		return fmt.Errorf("limit: d is %v: a ban lasts at least a millisecond; use Unban to lift one", d)
 	}
-	_, err := l.bans(ctx, subject, min(ceilDiv(int64(d), int64(time.Millisecond)), mostBan))
+	_, err := l.bans(ctx, subject, min(kind.CeilDiv(int64(d), int64(time.Millisecond)), kind.MostBan))
 	return err
 }
 
@@ -63,15 +54,15 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 	if err := l.check(ctx, subject, 0); err != nil {
 		return 0, err
 	}
-	if !slices.ContainsFunc(l.rules, hasBan) {
+	if !l.set.Bans {
 		return 0, ErrNoBan
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	var rules []rule
-	for _, r := range l.rules {
-		if hasBan(r) && (duration >= 0 || !r.id().shadow) {
+	var rules []*kind.Rule
+	for _, r := range l.set.Rules {
+		if r.Ban != nil && (duration >= 0 || !r.Shadow) {
 			rules = append(rules, r)
 		}
 	}
@@ -80,45 +71,15 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 	}
 	asked := time.Now()
 	if l.remote == nil || duration >= 0 {
-		left = l.local.bans(l, rules, subject, duration)
+		left = l.local.Ban(rules, subject, duration)
 	}
 	if l.remote == nil || len(rules) == 0 {
 		return left, nil
 	}
-	lefts, err := l.remote.bans(ctx, rules, subject, duration)
+	lefts, err := l.remote.Bans(ctx, rules, subject, duration)
 	for _, there := range lefts {
 		left = max(left, there)
 	}
-	l.local.answered(l, rules, subject, duration, asked, lefts)
+	l.local.Answered(rules, subject, duration, asked, lefts)
 	return left, err
 }
-
-// bansOf returns the keys of a subject's ban records.
-func (r *remote) bansOf(rules []rule, subject string) (keys []string) {
-	for _, rule := range rules {
-		if b := rule.id().ban; b != nil {
-			keys = append(keys, r.space.Key(subject, b.tail))
-		}
-	}
-	return keys
-}
-
-// bans returns how long each ban would still have lasted before.
-func (r *remote) bans(ctx context.Context, rules []rule, subject string, duration int64) (lefts []int64, err error) {
-	args := append(make([]any, 0, 1+len(rules)), integer(duration))
-	for _, rule := range rules {
-		args = append(args, integer(rule.id().ban.most))
-	}
-	told, err := r.Run(ctx, banScript.Replies(nil, reply.List(len(rules), reply.Any)), r.bansOf(rules, subject), args...)
-	if err != nil {
-		return nil, err
-	}
-	lefts, _ = reply.Numbers(told)
-	if slices.ContainsFunc(lefts, func(left int64) bool { return !isBan(left) }) {
-		return nil, broken(banScript)
-	}
-	return lefts, nil
-}
-
-// isBan reports whether a ban may last for that many milliseconds.
-func isBan(left int64) bool { return left >= 0 && left <= mostBan }

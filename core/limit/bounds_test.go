@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/neap-go/neap/core/limit/internal/kind"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -20,56 +21,13 @@ var bounded = map[string]struct {
 	ban  bool // the policies have one
 	kept func(l *Limiter) (subjects []string)
 }{
-	"states in process": {kept: func(l *Limiter) (all []string) {
-		for _, key := range l.local.cells.Keys() {
-			all = append(all, key.subject)
-		}
-		return all
-	}},
-	"bans": {ban: true, kept: func(l *Limiter) (all []string) {
-		for key := range l.local.records.byKey {
-			all = append(all, key.subject)
-		}
-		return all
-	}},
-	"lifted bans": {ban: true, kept: func(l *Limiter) (all []string) {
-		for _, key := range l.local.lifts.Keys() {
-			all = append(all, key.subject)
-		}
-		return all
-	}},
-	"seeds": {opts: Options{Instances: 2}, kept: func(l *Limiter) (all []string) {
-		for i := range l.seeds.shards {
-			if last := l.seeds.shards[i].last; last != nil {
-				for _, key := range last.Keys() {
-					all = append(all, key.subject)
-				}
-			}
-		}
-		return all
-	}},
-	"denials":        {opts: Options{RememberDenials: time.Minute}, kept: func(l *Limiter) []string { return deniedSubjects(l.memory) }},
-	"denials of All": {kept: func(l *Limiter) []string { return deniedSubjects(l.denials()) }},
-	"prepaid accounts": {opts: Options{Prepaid: Prepaid{Most: 10}}, kept: func(l *Limiter) (all []string) {
-		for _, of := range l.accounts.of {
-			for _, one := range of {
-				all = append(all, one.subject)
-			}
-		}
-		if len(all) != l.accounts.all {
-			panic(fmt.Sprintf("%d accounts are counted, and there are %d", l.accounts.all, len(all)))
-		}
-		return all
-	}},
-}
-
-func deniedSubjects(m *memory) (all []string) {
-	for i := range m.shards {
-		for _, d := range m.shards[i].denials {
-			all = append(all, d.key.subject)
-		}
-	}
-	return all
+	"states in process": {kept: func(l *Limiter) []string { return l.local.Known().States }},
+	"bans":              {ban: true, kept: func(l *Limiter) []string { return l.local.Known().Bans }},
+	"lifted bans":       {ban: true, kept: func(l *Limiter) []string { return l.local.Known().Lifted }},
+	"seeds":             {opts: Options{Instances: 2}, kept: func(l *Limiter) []string { return l.local.Known().Seeds }},
+	"denials":           {opts: Options{RememberDenials: time.Minute}, kept: func(l *Limiter) []string { return l.memory.Subjects() }},
+	"denials of All":    {kept: func(l *Limiter) []string { return l.denials().Subjects() }},
+	"prepaid accounts":  {opts: Options{Prepaid: Prepaid{Most: 10}}, kept: func(l *Limiter) []string { return l.accounts.Subjects() }},
 }
 
 // TestWhatIsKeptIsBoundedInEachKey while subjects, plans, or both, change with each request.
@@ -102,7 +60,7 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 							policy = WithBan(policy, Ban{After: 1, Within: time.Hour, For: time.Hour})
 						}
 						one := must(l.With(policy))(t)
-						one.local.take(one, newGrant(user, 1, 1))
+						one.local.Take(one.set, &newRequest(user, 1, 1).Request, 0)
 						must(one.TakeN(t.Context(), user, int64(plan+1)))(t)
 						must(All(t.Context(), Ask{one, user, int64(plan + 1)}))(t)
 						must(one.Take(t.Context(), user))(t)
@@ -148,13 +106,10 @@ func TestSeedsAreBounded(t *testing.T) { //nolint:paralleltest // as said
 		if i%2 == 0 {
 			subject = string(long) + subject
 		}
-		l.seeds.note(l, &grant{subject: subject, readings: make([]reading, 1)})
+		l.local.Note(l.set, &kind.Request{Subject: subject, Readings: make([]kind.Reading, 1)}, 2)
 	}
 	each := (int(redistest.HeapInUse()) - int(before)) / most
-	kept := 0
-	for i := range l.seeds.shards {
-		kept += l.seeds.shards[i].last.Len()
-	}
+	kept := len(l.local.Known().Seeds)
 	t.Logf("%d seeds, %d bytes each", kept, each)
 	if kept > most || kept < most*8/10 || each > 512 {
 		t.Errorf("got %d seeds kept and %d bytes for each of MaxLocal, want about %d and 512 at most", kept, each, most)
@@ -168,14 +123,7 @@ func TestSeedsAreKeptForInstancesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
 		l := must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: 100, Window: time.Hour}}, nil))(t)
-		kept := func() (n int) {
-			for i := range l.seeds.shards {
-				if last := l.seeds.shards[i].last; last != nil {
-					n += last.Len()
-				}
-			}
-			return n
-		}
+		kept := func() int { return len(l.local.Known().Seeds) }
 		must(l.TakeN(t.Context(), "s", 30))(t)
 		if kept() != 0 {
 			t.Errorf("by default: got %d seeds, want none", kept())
@@ -194,36 +142,12 @@ func TestSeedsAreKeptForInstancesAlone(t *testing.T) {
 		if d := must(l.Take(t.Context(), "s"))(t); d.Allowed {
 			t.Errorf("after all is taken: got %+v, want a denial", d)
 		}
+		rdb.Mend()
 		for _, mode := range []store.FailMode{store.FailOpen, store.FailClosed} {
-			if l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{Fail: mode, Instances: 10}))(t); l.seeds != nil {
-				t.Errorf("%v: got seeds, want none", mode)
-			}
-		}
-	})
-}
-
-// TestTheFallbackKnowsHowLongItsLogsAre, whatever is taken, given back, forgotten and
-// evicted.
-func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newTestLocal(t, &Options{MaxLocal: 9}, SlidingLog{Limit: 20, Window: time.Minute}, FixedWindow{Limit: 99, Window: time.Second})
-		rng := redistest.Rand(t)
-		var made []Decision
-		for i := range 2000 {
-			made = append(made, must(l.TakeN(t.Context(), fmt.Sprint(rng.IntN(6)), rng.Int64N(20)))(t))
-			_ = made[len(made)-1-rng.IntN(min(len(made), 3))].Refund(t.Context())
-			if i%50 == 0 {
-				must(l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))))(t)
-			}
-			time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Second))))
-			all := 0
-			for _, c := range l.local.cells.Values() {
-				all += len(c.log)
-			}
-			if all != l.local.entries {
-				t.Fatalf("after %d decisions: got %d entries counted, want the %d that are kept",
-					i+1, l.local.entries, all)
+			l := must(New(rdb, "another", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{Fail: mode, Instances: 10}))(t)
+			must(l.Take(t.Context(), "s"))(t)
+			if seeds := l.local.Known().Seeds; seeds != nil {
+				t.Errorf("%v: got seeds of %q, want none", mode, seeds)
 			}
 		}
 	})
@@ -241,11 +165,7 @@ func TestRememberedDenialsAreBounded(t *testing.T) {
 				must(l.Take(t.Context(), fmt.Sprint(i)))(t)
 			}
 		}
-		n := 0
-		for i := range l.memory.shards {
-			n += len(l.memory.shards[i].denials)
-		}
-		if n > 64 || n < 32 {
+		if n := len(l.memory.Subjects()); n > 64 || n < 32 {
 			t.Errorf("stored denials: got %d, want at most 64, and most of them", n)
 		}
 	})

@@ -4,55 +4,82 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/reply"
+	"github.com/neap-go/neap/core/limit/internal/kind"
 )
 
-// longestPeriod is at least as long as any month.
-const longestPeriod = 32 * 24 * time.Hour
-
-// calendar is a calendar window. A reading is {used, rest of the window in ms, length
-// of the window in ms}.
-type calendar struct {
-	identity
-	around  func(time.Time) (starts [4]time.Time) // the starts of four windows in a row; the time is in the second
-	largest int64                                 // the most that can be used: the limit and MaxDebt
-	packed  bool                                  // the reply fits into one number
-	varies  bool                                  // windows differ in length: months do
-
-	ahead atomic.Int64 // milliseconds by which the clock of Redis is ahead of this one, if it was found far off
-	known atomic.Pointer[bounds]
+// CalendarWindow admits Limit permits in each hour, day, week or month of a place: for
+// example 100 a day in Shanghai, or 10,000 a month in UTC. Across the end of a window, up
+// to twice the Limit can be admitted. It stores one key for each subject.
+//
+// Limit and Every are required. A zero MaxDebt means no debt.
+//
+// A day begins at its first instant. That is not midnight if the clocks skip midnight on
+// that day. A week begins on Monday. An hour that the clocks show twice is two windows.
+// If the clocks are changed in a day or a week, that window is shorter or longer.
+// RetryAfter and ResetAfter reach exactly to the end of the window. The Window of a
+// [State] is the length of the current window. For a month it is 0, because the next
+// month has another length.
+//
+// The clock of Redis decides which window it is. The process sends the boundaries of
+// three windows, by its own clock, and Redis picks one. If the clocks differ by more than
+// a window, the decision takes a second round trip within the same Budget, and the
+// process then knows the difference. Every process needs the same time zone data: a
+// process with other rules for a place ends windows at another time.
+type CalendarWindow struct {
+	Name  string
+	Limit int64
+	Every Period
+	// Location is an IANA time zone, as time.LoadLocation returns it; nil means UTC.
+	// time.Local and a time.FixedZone are refused, because each process must find the
+	// same zone by its name. If the machine has no zone data, as in an empty container
+	// image, import time/tzdata.
+	Location *time.Location
+	MaxDebt  int64 // how far settled costs may exceed the Limit: see Decision.Settle
+	Unit     string
 }
 
-// bounds are the starts of three windows in a row, and the end of the last, in
-// milliseconds.
-type bounds struct {
-	at      [4]int64
-	numbers []any // as limit_calendar.lua takes them
+// Period is a unit of the calendar, by the clocks of a place.
+type Period int
+
+// The periods of a [CalendarWindow]. A Week begins on Monday.
+const (
+	Hour  = Period(kind.Hour)
+	Day   = Period(kind.Day)
+	Week  = Period(kind.Week)
+	Month = Period(kind.Month)
+)
+
+var periods = map[Period]string{Hour: "hour", Day: "day", Week: "week", Month: "month"}
+
+// PolicyName returns Name, or a name made of the numbers and the place if it is empty.
+func (p CalendarWindow) PolicyName() string { return nameOr(p.Name, p.signature()) }
+
+func (p CalendarWindow) quotaUnit() string { return p.Unit }
+
+func (p CalendarWindow) prepay(Prepaid) (Policy, error) { return p, noDebt(p.MaxDebt) }
+
+func (CalendarWindow) ofKey(k keyNumbers) Policy {
+	p := CalendarWindow{Name: k.name, Limit: k.limit, Location: zoneOfKey(k.last), MaxDebt: k.debt}
+	for period, word := range periods {
+		if word == k.every {
+			p.Every = period
+		}
+	}
+	if p.Location == nil {
+		return nil
+	}
+	return p
 }
 
-func (p CalendarWindow) compile() (rule, error) {
+func (p CalendarWindow) compile(keeps bool) (*kind.Rule, error) {
 	in, fault := p.location()
-	err := errors.Join(checkPositive("Limit", p.Limit), checkDebt(p.MaxDebt), fault)
 	if periods[p.Every] == "" {
-		err = errors.Join(err, fmt.Errorf("Every is %d: use Hour, Day, Week or Month", p.Every))
+		fault = errors.Join(fault, fmt.Errorf("Every is %d: use Hour, Day, Week or Month", p.Every))
 	}
-	if err != nil {
-		return nil, err
-	}
-	largest, err := owing(p.Limit, p.MaxDebt)
-	if err != nil {
-		return nil, err
-	}
-	return &calendar{
-		identity: newIdentity(p, p.Limit, 1),
-		around:   civil{p.Every, in}.around,
-		largest:  largest,
-		packed:   fits(largest+1, 3, longestPeriod.Milliseconds()),
-		varies:   p.Every == Month,
-	}, nil
+	by, err := kind.NewCalendar(p.Limit, kind.Period(p.Every), in, p.MaxDebt)
+	return ruleOf(p, keeps, by, errors.Join(err, fault))
 }
 
 // location loads the zone by its name, because the name is part of the key and every
@@ -78,135 +105,6 @@ func (p CalendarWindow) location() (*time.Location, error) {
 	return in, nil
 }
 
-// boundsAt returns the bounds around a time in milliseconds, which is in the second
-// window.
-func (w *calendar) boundsAt(now int64) *bounds {
-	if b := w.known.Load(); b != nil && b.at[1] <= now && now < b.at[2] {
-		return b
-	}
-	b := &bounds{numbers: []any{integer(w.limit)}}
-	for i, start := range w.around(time.UnixMilli(now)) {
-		b.at[i] = start.UnixMilli()
-		b.numbers = append(b.numbers, integer(b.at[i]))
-	}
-	b.numbers = append(b.numbers, integer(w.largest))
-	w.known.Store(b)
-	return b
-}
-
-func (w *calendar) bounds() *bounds { return w.boundsAt(time.Now().UnixMilli() + w.ahead.Load()) }
-
-// seen stores what time it is in Redis. It is called if that time is in none of the
-// windows that were sent.
-func (w *calendar) seen(now int64) { w.ahead.Store(now - time.Now().UnixMilli()) }
-
-// seen stores the time of Redis for every calendar of the limiter.
-func (l *Limiter) seen(now int64) {
-	for _, r := range l.rules {
-		if w, is := r.(*calendar); is {
-			w.seen(now)
-		}
-	}
-}
-
-// unpack assumes that the current windows are those that were sent. If a boundary has
-// passed since, only the length can be wrong.
-func (w *calendar) unpack(n int64) (reading, bool) {
-	n, denied := reply.Signed(n)
-	b := w.bounds()
-	which, packed := n%3, n/3
-	return reading{denied: denied, n: [4]int64{packed % (w.largest + 1), packed / (w.largest + 1), b.at[which+1] - b.at[which]}}, true
-}
-
-func (w *calendar) packs() bool { return w.packed }
-
-func (*calendar) kind() string { return "calendar" }
-
-func (w *calendar) numbers() []any { return w.bounds().numbers }
-
-func (w *calendar) told(n []int64, back int64, _ bool) reading {
-	return reading{n: [4]int64{n[0] - back, n[1], n[2]}}
-}
-
-func (w *calendar) most() int64 { return w.largest }
-
-func (w *calendar) advance(c *cell, now int64) {
-	c.now = now / 1000
-	if c.m = min(c.m, w.boundsAt(c.now).at[2]); c.now >= c.m {
-		c.n = 0
-	}
-}
-
-func (w *calendar) admits(c *cell, cost int64) bool { return c.n+cost <= w.limit }
-
-func (w *calendar) charge(c *cell, cost int64) reading {
-	if c.n == 0 {
-		c.m = w.boundsAt(c.now).at[2]
-	}
-	c.n += cost
-	return w.read(c, 0)
-}
-
-func (w *calendar) term(r reading) int64 { return r.n[1] }
-
-func (w *calendar) refund(c *cell, term, _, back int64, at moment) bool {
-	b := w.boundsAt(c.now)
-	if c.n == 0 || !at.in(c.m, term, (b.at[2]-b.at[1])/2) {
-		return false
-	}
-	c.n = max(c.n-back, 0)
-	return true
-}
-
-func (w *calendar) owe(c *cell, permits int64) (forgiven int64) {
-	more := max(min(w.largest-c.n, permits), 0)
-	if c.n == 0 {
-		c.m = w.boundsAt(c.now).at[2]
-	}
-	c.n += more
-	return permits - more
-}
-
-func (w *calendar) read(c *cell, _ int64) reading {
-	b := w.boundsAt(c.now)
-	r := reading{n: [4]int64{c.n, 0, b.at[2] - b.at[1]}}
-	if c.n > 0 {
-		r.n[1] = c.m - c.now
-	}
-	return r
-}
-
-func (w *calendar) age(r reading, passed int64) reading {
-	if r.n[1] -= passed / 1000; r.n[1] <= 0 {
-		r.n[0], r.n[1] = 0, 0
-	}
-	return r
-}
-
-func (*calendar) lasts(r reading) (left int64, ends bool) {
-	return r.n[1] * int64(time.Millisecond), true
-}
-
-func (w *calendar) state(r reading, _ int64) State {
-	used, rest := r.n[0], time.Duration(r.n[1])*time.Millisecond
-	s := State{
-		Policy:    w.name,
-		Allowed:   !r.denied,
-		Limit:     w.limit,
-		Remaining: max(w.limit-used, 0),
-	}
-	if !w.varies {
-		s.Window = time.Duration(r.n[2]) * time.Millisecond
-	}
-	if used > 0 {
-		s.NextAfter, s.ResetAfter = rest, rest
-	}
-	if r.denied {
-		s.RetryAfter = rest
-	}
-	return s
-}
-
 func (p CalendarWindow) zone() string {
 	if p.Location == nil {
 		return "UTC"
@@ -218,7 +116,21 @@ func (p CalendarWindow) signature() string {
 	return fmt.Sprintf("calendar-%d-%s", p.Limit, p.place()) + debt(p.MaxDebt)
 }
 
+func (p CalendarWindow) form() (name, form string) { return p.Name, "calendar-" + p.place() }
+
 // place returns the part of a signature that does not depend on the Limit.
 func (p CalendarWindow) place() string {
 	return periods[p.Every] + "-" + strings.NewReplacer("/", ".", "+", "_").Replace(p.zone())
+}
+
+// zoneOfKey returns the zone that place wrote into a key, or nil. An underscore stands
+// for itself or, as in Etc/GMT+5, for a plus sign.
+func zoneOfKey(text string) *time.Location {
+	text = strings.ReplaceAll(text, ".", "/")
+	for _, name := range []string{text, strings.ReplaceAll(text, "_", "+")} {
+		if in, err := time.LoadLocation(name); name != "" && err == nil {
+			return in
+		}
+	}
+	return nil
 }

@@ -10,28 +10,24 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/background"
-	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/limit/internal/wire"
 	"github.com/neap-go/neap/core/script"
 )
 
-// A marker in Redis makes repetitions of a conclusion change nothing. It lives for
-// markerLives. So a call is repeated for repeated at most, after the first one that may
-// have run.
-const (
-	markerLives = 10 * time.Minute
-	repeated    = markerLives / 2
-)
+// repeated is how long a call is repeated at most, after the first one that may have run. A
+// repetition changes nothing as long as the marker of that one lives.
+const repeated = wire.MarkerLives / 2
 
-// conclusion is how a decision ends. A grant without a conclusion is unspent. A grant is
-// being concluded until its conclusion has succeeded or was dropped; then it is spent.
+// conclusion is how a decision ends. A request without a conclusion is unspent. It is being
+// concluded until its conclusion has succeeded or was dropped; then it is spent.
 type conclusion struct {
-	grant  *grant
-	how    ending
-	actual int64  // what the decision should have taken; 0 if it is given back
-	token  string // names the marker
-	stage  atomic.Uint32
+	request *request
+	how     ending
+	actual  int64  // what the decision should have taken; 0 if it is given back
+	token   string // names the marker
+	stage   atomic.Uint32
 
 	asking     chan struct{} // full during a call to Redis; guards the fields below
 	until      time.Time     // when repetitions end; zero as long as no call may have run
@@ -40,7 +36,7 @@ type conclusion struct {
 	last       error         // of the last call
 }
 
-// ending is what concludes a grant.
+// ending is what concludes a request.
 type ending uint8
 
 // These are the endings.
@@ -57,34 +53,32 @@ const (
 	dropped
 )
 
-// end ends the conclusion. The estimates of its grant are renewed until then.
+// end ends the conclusion. The estimates of its request are renewed until then.
 func (c *conclusion) end(how uint32) {
 	c.stage.Store(how)
-	if c.grant.kept != nil {
-		c.grant.kept.end((*lease.Wheel).Remove)
-	}
+	c.request.kept.End()
 }
 
-// conclude begins the conclusion of a grant. A grant has one. While it is being concluded,
+// conclude begins the conclusion of a request. A request has one. While it is being concluded,
 // every later call gets that conclusion, unless it is of another kind.
-func (g *grant) conclude(how ending, actual int64) (*conclusion, error) {
-	c := &conclusion{grant: g, how: how, actual: actual}
-	if g.open || g.local { // in process, where nothing can fail
+func (q *request) conclude(how ending, actual int64) (*conclusion, error) {
+	c := &conclusion{request: q, how: how, actual: actual}
+	if q.open || q.local { // in process, where nothing can fail
 		c.end(concluded)
 	} else {
-		c.token, c.asking = cmp.Or(g.token, token.New()), make(chan struct{}, 1)
+		c.token, c.asking = cmp.Or(q.Token, token.New()), make(chan struct{}, 1)
 	}
-	if g.conclusion.CompareAndSwap(nil, c) {
+	if q.conclusion.CompareAndSwap(nil, c) {
 		return c, nil
 	}
-	c = g.conclusion.Load()
+	c = q.conclusion.Load()
 	if c.how != how || c.stage.Load() != concluding {
 		return nil, c.refusal(how)
 	}
 	return c, nil
 }
 
-// refusal says why a grant cannot be concluded, or not once more.
+// refusal says why a request cannot be concluded, or not once more.
 func (c *conclusion) refusal(how ending) error {
 	why := "it was settled before"
 	switch stage := c.stage.Load(); {
@@ -115,7 +109,7 @@ func (c *conclusion) finish(ctx context.Context) (s Settlement, err error) {
 	if c.told == nil {
 		c.told = undo.Dropped(ctx)
 	}
-	l, began := c.grant.of, time.Now()
+	l, began := c.request.of, time.Now()
 	err = background.ErrEnded
 	defer func() {
 		switch {
@@ -128,7 +122,7 @@ func (c *conclusion) finish(ctx context.Context) (s Settlement, err error) {
 		}
 	}()
 	err = ask.Repeat(ctx, began, l.opts.Budget, func() (err error) {
-		s, err = c.ask(ctx, c.grant.of.remote.settle)
+		s, err = c.ask(ctx, c.request.of.remote.Settle)
 		return err
 	})
 	return s, err
@@ -147,11 +141,11 @@ func (c *conclusion) again() undo.Result {
 		}
 		return undo.Done
 	}
-	_, err := c.ask(context.Background(), c.grant.of.remote.late)
+	_, err := c.ask(context.Background(), c.request.of.remote.Late)
 	if err != nil && !errors.Is(err, ErrRefund) {
 		return undo.Unanswered
 	}
-	c.grant.of.count.late.Add(1)
+	c.request.of.count.late.Add(1)
 	return undo.Done
 }
 
@@ -160,8 +154,8 @@ func (c *conclusion) expired() bool { return !c.until.IsZero() && time.Now().Aft
 
 // ask asks Redis once.
 func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, error) {
-	g := c.grant
-	if longest, _ := g.of.longest(g); c.how != settles && time.Since(g.answered) >= longest {
+	q := c.request
+	if longest, _ := q.of.longest(q); c.how != settles && time.Since(q.Answered) >= longest {
 		c.end(concluded)
 		return Settlement{}, errTooLate
 	}
@@ -170,16 +164,20 @@ func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, er
 		c.until = time.Now().Add(repeated)
 	}
 	c.last = background.ErrEnded
-	s, changed, untouched, err := g.of.remote.conclude(ctx, sc, c)
+	told, err := q.of.remote.Conclude(ctx, sc, &wire.Conclusion{Request: &q.Request, Settles: c.how == settles, Actual: c.actual, Marker: c.token})
+	var s Settlement
+	if c.how == settles && err == nil {
+		s = q.of.settlement(q, told.Readings, told.Forgiven)
+	}
 	switch {
 	case err != nil:
 		c.last = err
-		if first && untouched {
+		if first && told.Untouched {
 			c.until = time.Time{}
 		}
-	case c.how != settles && !changed:
+	case c.how != settles && !told.Changed:
 		c.end(concluded)
-		g.of.changed(g.subject)
+		q.of.changed(q.Subject)
 		err = errNothingLeft
 	default:
 		c.succeeded(s)
@@ -190,14 +188,14 @@ func (c *conclusion) ask(ctx context.Context, sc *script.Script) (Settlement, er
 // succeeded notes that Redis, or the state in process, has changed.
 func (c *conclusion) succeeded(s Settlement) {
 	c.end(concluded)
-	g := c.grant
-	g.of.changed(g.subject)
+	q := c.request
+	q.of.changed(q.Subject)
 	switch c.how {
 	case settles:
-		g.of.count.settled.Add(1)
-		g.of.count.forgiven.Add(s.Forgiven)
+		q.of.count.settled.Add(1)
+		q.of.count.forgiven.Add(s.Forgiven)
 	case refunds:
-		g.of.count.refunded.Add(1)
+		q.of.count.refunded.Add(1)
 	case returns: // no decision was given back
 	}
 }
@@ -205,7 +203,7 @@ func (c *conclusion) succeeded(s Settlement) {
 // drop gives the conclusion up.
 func (c *conclusion) drop(err error) error {
 	c.end(dropped)
-	g := c.grant
-	g.of.count.dropped.Add(1)
-	return &DroppedError{Subject: g.subject, Taken: g.cost, Actual: c.actual, Err: err}
+	q := c.request
+	q.of.count.dropped.Add(1)
+	return &DroppedError{Subject: q.Subject, Taken: q.Cost, Actual: c.actual, Err: err}
 }

@@ -117,7 +117,7 @@ func TestEachFaultNamesItsPolicy(t *testing.T) {
 	for i, want := range []string{
 		"policies[0] (limit.TokenBucket): Rate is -1", "policies[0] (limit.TokenBucket): Per is 1ns",
 		"policies[0] (limit.TokenBucket): Burst is -1", "policies[0] (limit.TokenBucket): Name is \"a b\"",
-		"policies[1] (limit.shadowed): Limit is 0", "policies[1] (limit.shadowed): Window is 0s",
+		"policies[1] (limit.FixedWindow): Limit is 0", "policies[1] (limit.FixedWindow): Window is 0s",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d of the error: want it to begin with %q, got\n%v", i, want, err)

@@ -16,10 +16,10 @@ func (l *Limiter) checkCost(cost int64) error {
 
 // capacity returns the capacity of the tightest policy, and its name.
 func (l *Limiter) capacity() (capacity int64, policy string) {
-	capacity, policy = math.MaxInt64, l.rules[0].id().name
-	for _, r := range l.rules {
-		if id := r.id(); !id.shadow && !id.once && id.limit < capacity {
-			capacity, policy = id.limit, id.name
+	capacity, policy = math.MaxInt64, l.set.Rules[0].Name
+	for _, r := range l.set.Rules {
+		if !r.Shadow && !r.Once && r.Limit < capacity {
+			capacity, policy = r.Limit, r.Name
 		}
 	}
 	return capacity, policy
@@ -33,22 +33,4 @@ func (l *Limiter) MaxCost() int64 {
 	misuse.Made(l.made(), errLimiter)
 	capacity, _ := l.capacity()
 	return capacity
-}
-
-// wanted is what a caller asks for: how many permits, for how many requests.
-type wanted struct{ permits, requests int64 }
-
-// aRequest is what one request of that cost asks for.
-func aRequest(cost int64) wanted { return wanted{cost, min(cost, 1)} }
-
-func (w wanted) plus(other wanted) wanted {
-	return wanted{w.permits + other.permits, w.requests + other.requests}
-}
-
-// of returns what a policy counts for w.
-func (w wanted) of(r rule) int64 {
-	if r.id().once {
-		return w.requests
-	}
-	return w.permits
 }

@@ -3,6 +3,9 @@ package limit
 import (
 	"iter"
 	"time"
+
+	"github.com/neap-go/neap/core/limit/internal/kind"
+	"github.com/neap-go/neap/core/limit/internal/prepaid"
 )
 
 // Decision is the answer to one request for permits.
@@ -33,13 +36,13 @@ type Decision struct {
 	// keys, so show it to operators only.
 	Cause error
 
-	more  int64 // how many further requests of this kind the policy that binds admits now
-	first State
-	rest  []State
-	grant *grant
+	more    int64 // how many further requests of this kind the policy that binds admits now
+	first   State
+	rest    []State
+	request *request
 
-	permits     *permits // from which it was granted; nil if it was charged by itself
-	index, cost int64    // which of them
+	permits     *prepaid.Permits // from which it was granted; nil if it was charged by itself
+	index, cost int64            // which of them
 }
 
 // State is what one policy reports after a decision.
@@ -98,41 +101,28 @@ func (d *Decision) States() iter.Seq[State] {
 }
 
 // judge fills in d from readings.
-func (l *Limiter) judge(d *Decision, readings []reading, w wanted) {
-	*d = Decision{Allowed: true}
-	if len(l.rules) > 1 {
-		d.rest = make([]State, 0, len(l.rules)-1)
+func (l *Limiter) judge(d *Decision, readings []kind.Reading, w kind.Wanted) {
+	var few [kind.Few]kind.Figures
+	v, figures := l.set.Judge(readings, w, few[:0])
+	*d = Decision{Allowed: v.Allowed, more: v.More}
+	if len(figures) > 1 {
+		d.rest = make([]State, 0, len(figures)-1)
 	}
-	for i, r := range l.rules {
-		s := stateOf(r, readings[i], w.of(r))
-		readings[i].bar(&s)
-		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
+	for i, r := range l.set.Rules {
+		f := &figures[i]
+		s := State{
+			Policy: r.Name, Unit: r.QuotaUnit, Shadow: r.Shadow,
+			Allowed: f.Allowed, Banned: f.Banned, Limit: r.Limit, Remaining: f.Remaining, Window: f.Window,
+			RetryAfter: f.RetryAfter, NextAfter: f.NextAfter, ResetAfter: f.ResetAfter,
+		}
 		if i == 0 {
 			d.first = s
 		} else {
 			d.rest = append(d.rest, s)
 		}
-		if s.Shadow {
-			continue
-		}
-		d.Allowed = d.Allowed && s.Allowed
-		if more := s.Remaining / max(w.of(r), 1); i == 0 || binds(&s, more, d) {
-			d.more = more
+		if i == v.Binds {
 			d.Policy, d.Limit, d.Remaining = s.Policy, s.Limit, s.Remaining
 			d.RetryAfter, d.ResetAfter = s.RetryAfter, s.ResetAfter
 		}
 	}
-}
-
-// binds reports whether a state binds more than the one in d. more is how many further
-// such requests the state admits. Remaining alone cannot decide it: one policy counts
-// requests, and another tokens.
-func binds(s *State, more int64, d *Decision) bool {
-	switch {
-	case s.RetryAfter != d.RetryAfter:
-		return s.RetryAfter > d.RetryAfter
-	case more != d.more:
-		return more < d.more
-	}
-	return s.Remaining < d.Remaining
 }

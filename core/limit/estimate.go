@@ -4,23 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/lease"
-	"github.com/neap-go/neap/core/internal/token"
-	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
+	"github.com/neap-go/neap/core/limit/internal/kind"
+	"github.com/neap-go/neap/core/limit/internal/wire"
 )
-
-var renewEstimatesScript = script.FromFS(lua.FS, "limit_renew.lua").Essential().Batched()
-
-// leased is a policy that gives back estimates of processes that have died.
-type leased struct {
-	Policy
-
-	lease time.Duration
-}
 
 // These are the shortest and the longest lease of an estimate.
 const (
@@ -52,139 +40,26 @@ const (
 //
 // [PerRequest] and [Prepaid] are refused, because they are not settled.
 func WithLease(p Policy, lease time.Duration) Policy {
-	if isNil(p) {
-		return p
-	}
-	switch of := p.(type) {
-	case shadowed:
-		return Shadow(WithLease(of.Policy, lease))
-	case banning:
-		return banning{WithLease(of.Policy, lease), of.ban}
-	case leased:
-		return leased{of.Policy, lease}
-	}
-	return leased{p, lease}
+	return with(p, func(t *terms) { t.leased, t.lease = true, lease })
 }
 
-func (p leased) compile() (rule, error) {
-	r, err := p.Policy.compile()
-	if err != nil {
-		return nil, err
+// checkLease returns why a policy cannot have its lease.
+func checkLease(r *kind.Rule, t *terms) error {
+	if !r.Estimates {
+		return fmt.Errorf("WithLease does not suit policy %q: use a FixedWindow or a CalendarWindow; in the others, estimates that nobody settles are forgotten with time", r.Name)
 	}
-	switch r.(type) {
-	case *window, *calendar:
-	default:
-		return nil, fmt.Errorf("WithLease does not suit policy %q: use a FixedWindow or a CalendarWindow; in the others, estimates that nobody settles are forgotten with time", r.id().name)
+	if t.lease < minLease || t.lease > maxLease {
+		return fmt.Errorf("the lease of policy %q is %v: use %v to %v", r.Name, t.lease, minLease, maxLease)
 	}
-	if r.id().once {
-		return nil, errLeasedRequests
-	}
-	if p.lease < minLease || p.lease > maxLease {
-		return nil, fmt.Errorf("the lease of policy %q is %v: use %v to %v", r.id().name, p.lease, minLease, maxLease)
-	}
-	r.id().lease = p.lease.Truncate(time.Millisecond)
-	return r, nil
+	return nil
 }
 
 var errLeasedRequests = errors.New("a PerRequest is not settled, so it has no estimates: leave out PerRequest or WithLease")
 
-func hasLease(r rule) bool { return r.id().lease > 0 }
-
-// estimatesOf returns the key of a subject's estimates.
-func (r *remote) estimatesOf(of rule, subject string) string {
-	return r.space.Key(subject, of.id().tail+"!estimates")
-}
-
-// estimate returns the name under which a decision's cost is stored among the estimates.
-func (g *grant) estimate() string { return estimateName(g.token, g.cost) }
-
-func estimateName(token string, cost int64) string { return fmt.Sprintf("%s:%d", token, cost) }
-
-// estimate is a decision's cost under one policy, as the wheel of leases has it. It does not
-// keep the decision alive. It has no weak pointer to it: a pointer that is made of one while
-// garbage is collected keeps the decision until the next time.
-type estimate struct {
-	lease.Member
-
-	of   *renewals
-	name string
-}
-
-// renewals are those of the estimates of one decision.
-type renewals struct {
-	wheel *lease.Wheel
-	all   []*estimate
-	over  atomic.Bool // none is needed any more
-}
-
-// end takes the estimates out of the wheel. Only the first call does anything.
-func (r *renewals) end(remove func(*lease.Wheel, *lease.Member)) {
-	if r.over.Swap(true) {
-		return
+// renew renews the estimates of a decision until it is spent or nothing refers to it. A conclusion
+// in the background refers to it.
+func (q *request) renew() {
+	if q.kept = q.of.remote.Keep(&q.Request); q.kept != nil {
+		runtime.AddCleanup(q, (*wire.Renewals).EndSoon, q.kept)
 	}
-	for _, e := range r.all {
-		remove(r.wheel, &e.Member)
-	}
-}
-
-// keep renews the estimates of a decision until it is spent or nothing refers to it. A
-// conclusion in the background refers to it.
-func (r *remote) keep(l *Limiter, g *grant) {
-	kept := &renewals{wheel: r.Inside.Leases()}
-	for i, rule := range l.rules {
-		if length := rule.id().lease; hasLease(rule) && g.cost > 0 && !g.peek && !g.denied && !g.readings[i].refused() {
-			e := &estimate{of: kept, name: g.estimate()}
-			e.Of = e
-			kept.all = append(kept.all, e)
-			by := estimates{r, integer(length.Milliseconds())}
-			now := time.Now()
-			kept.wheel.Add(&e.Member, by, r.estimatesOf(rule, g.subject), length, now.Add(lease.Pause(length, true)), now.Add(length))
-		}
-	}
-	if len(kept.all) > 0 {
-		g.kept = kept
-		runtime.AddCleanup(g, func(kept *renewals) { kept.end((*lease.Wheel).RemoveSoon) }, kept)
-	}
-}
-
-// estimates renews estimates with leases of one length.
-type estimates struct {
-	at     *remote
-	length any
-}
-
-// Renew makes it a [lease.Renewer].
-func (by estimates) Renew(key string, all []*lease.Member) {
-	args := append(make([]any, 0, 1+len(all)), by.length)
-	var asking []*estimate
-	for _, m := range all {
-		e := m.Of.(*estimate)
-		if e.of.over.Load() {
-			e.Result = lease.Over
-			continue
-		}
-		args, asking = append(args, e.name), append(asking, e)
-	}
-	if len(asking) == 0 {
-		return
-	}
-	there, err := by.at.Renew(renewEstimatesScript, key, args, len(asking))
-	for i, e := range asking {
-		switch {
-		case err != nil:
-		case there[i]:
-			e.Result = lease.Renewed
-		default: // it was taken back
-			e.Result = lease.Over
-		}
-	}
-}
-
-// newToken returns a name for the estimates of a decision, or "" if no policy has a
-// lease.
-func (l *Limiter) newToken() string {
-	if l.remote == nil || !l.remote.leased {
-		return ""
-	}
-	return token.New()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	limitwire "github.com/neap-go/neap/core/limit/internal/wire"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -33,10 +34,10 @@ func leasedIn(t *testing.T) (*miniredis.Miniredis, *Limiter) {
 
 // abandon waits until it is known that nothing refers to the grants of these renewals. It
 // does not sleep, because a cleanup runs outside of a bubble.
-func abandon(t *testing.T, all ...*renewals) {
+func abandon(t *testing.T, all ...*limitwire.Renewals) {
 	t.Helper()
 	for _, one := range all {
-		for i := 0; !one.over.Load(); i++ {
+		for i := 0; !one.Over(); i++ {
 			if i == 1000 {
 				t.Fatal("something still refers to a decision after 1,000 collections of garbage")
 			}
@@ -63,7 +64,7 @@ func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
 		} else if _, err := d.Settle(t.Context(), 4); err != nil {
 			t.Fatal(err)
 		}
-		abandon(t, held.grant.kept) // from here on nothing refers to the grant
+		abandon(t, held.request.kept) // from here on nothing refers to the grant
 		if d := tried(t, l, 6); d.Allowed {
 			t.Error("before its lease ends: got an estimate taken back, want a denial")
 		}
@@ -101,7 +102,7 @@ func TestNothingRenewsWhatIsSettled(t *testing.T) {
 		if sent := m.CommandCount() - before; sent != 0 {
 			t.Errorf("got %d commands in half an hour, want none", sent)
 		}
-		runtime.KeepAlive([]*grant{free.grant, denied.grant, asked.grant})
+		runtime.KeepAlive([]*request{free.request, denied.request, asked.request})
 		if left := m.Keys(); slices.ContainsFunc(left, func(key string) bool { return strings.HasSuffix(key, "!estimates") }) {
 			t.Errorf("got the keys %q, want no estimates", left)
 		}
@@ -162,8 +163,8 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := leasedIn(t)
 		rdb := redistest.BubbleClient(t, m)
-		window := l.remote.space.Key("s", l.rules[0].id().tail)
-		abandon(t, tried(t, l, 6).grant.kept)
+		window := l.remote.Space.Key("s", l.set.Rules[0].Tail)
+		abandon(t, tried(t, l, 6).request.kept)
 		must(rdb.Set(t.Context(), window, "1", time.Hour).Result())(t) // somebody has edited it
 		time.Sleep(11 * time.Second)
 		if d := tried(t, l, 10); !d.Allowed || d.Remaining != 0 {
@@ -171,9 +172,9 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		}
 
 		many := must(l.With(WithLease(FixedWindow{Name: "many", Limit: 150, Window: time.Hour}, 10*time.Second)))(t)
-		var all []*renewals
+		var all []*limitwire.Renewals
 		for range 150 {
-			all = append(all, tried(t, many, 1).grant.kept)
+			all = append(all, tried(t, many, 1).request.kept)
 		}
 		abandon(t, all...)
 		time.Sleep(11 * time.Second)
@@ -185,7 +186,7 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		}
 
 		held := tried(t, must(l.With(WithLease(FixedWindow{Name: "held", Limit: 1, Window: time.Hour}, 10*time.Second)))(t), 1)
-		estimates := l.remote.space.Key("s", "held!window-1-1h!estimates")
+		estimates := l.remote.Space.Key("s", "held!window-1-1h!estimates")
 		if !must(rdb.Persist(t.Context(), estimates).Result())(t) {
 			t.Fatal("estimates: got none with a time to live, want some")
 		}
@@ -193,7 +194,7 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		if left := must(rdb.PTTL(t.Context(), estimates).Result())(t); left <= 0 {
 			t.Errorf("after a renewal: got estimates with %v to live, want a time to live", left)
 		}
-		runtime.KeepAlive(held.grant)
+		runtime.KeepAlive(held.request)
 	})
 }
 
@@ -251,8 +252,8 @@ func TestLeasesKeepTheirPlace(t *testing.T) {
 		WithLease(WithBan(Shadow(KeepOnChange(WithLease(window, time.Hour))), ban), time.Minute),
 		WithBan(Shadow(WithLease(KeepOnChange(&window), time.Minute)), ban),
 	} {
-		r := must(NewLocal("n", []Policy{p}, nil))(t).rules[0].id()
-		if r.lease != time.Minute || !r.shadow || r.ban == nil || r.kept == "" {
+		r := must(NewLocal("n", []Policy{p}, nil))(t).set.Rules[0]
+		if r.Lease != time.Minute || !r.Shadow || r.Ban == nil || r.Kept == "" {
 			t.Errorf("policy %d: got %+v, want a lease of a minute, a shadow, a ban, and kept", i, r)
 		}
 	}
@@ -263,7 +264,7 @@ func TestRenewalsKeepNoDecision(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.Miniredis(t)
 	l := must(New(rdb, "collected", []Policy{WithLease(FixedWindow{Limit: 1, Window: time.Hour}, 30*time.Millisecond)}, closed(time.Minute)))(t)
-	abandon(t, tried(t, l, 1).grant.kept)
+	abandon(t, tried(t, l, 1).request.kept)
 	redistest.Await(t, time.Minute, "its lease to end", func() bool { return tried(t, l, 1).Allowed })
 }
 
@@ -279,11 +280,11 @@ func TestNoRenewalsAreKeptOfWhatIsOver(t *testing.T) {
 		"abandoned": func(Decision) error { return nil },
 	} {
 		d := tried(t, l, 1)
-		of := weak.Make(d.grant.kept)
+		of := weak.Make(d.request.kept)
 		if err := end(d); err != nil {
 			t.Fatal(err)
 		}
-		abandon(t, d.grant.kept)
+		abandon(t, d.request.kept)
 		d = Decision{}
 		for i := 0; of.Value() != nil; i++ {
 			if i == 1000 {

@@ -15,6 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/wire"
+	"github.com/neap-go/neap/core/limit/internal/kind"
+	limitwire "github.com/neap-go/neap/core/limit/internal/wire"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -47,19 +49,19 @@ type attempt struct {
 
 // attempts are the calls of a limiter's scripts on a subject.
 func attempts(l *Limiter, subject string, costs ...int64) (all []attempt) {
-	keys := l.remote.keys(l, subject)
+	keys := l.remote.Keys(subject)
 	for _, cost := range costs {
-		all = append(all, attempt{l.remote.script, keys, l.remote.argsOf(l.rules, cost, "token")})
+		all = append(all, attempt{l.remote.Script, keys, l.remote.Args(cost, "token")})
 	}
-	if slices.ContainsFunc(l.rules, hasBan) {
+	if l.set.Bans {
 		for _, duration := range []string{"-1", "0", "1000"} {
-			all = append(all, attempt{banScript, keys[len(keys)-1:], []any{duration, "1000"}})
+			all = append(all, attempt{limitwire.BanScript, keys[len(keys)-1:], []any{duration, "1000"}})
 		}
 	}
-	if slices.ContainsFunc(l.rules, hasLease) {
-		all = append(all, attempt{renewEstimatesScript, keys[len(keys)-1:], []any{"60000", "token:1"}})
+	if l.set.Leases {
+		all = append(all, attempt{limitwire.RenewScript, keys[len(keys)-1:], []any{"60000", "token:1"}})
 	}
-	return append(all, attempt{resetScript, keys, nil})
+	return append(all, attempt{limitwire.ResetScript, keys, nil})
 }
 
 // TestEachCommandMadeToFail makes each command of each script fail in turn, in every
@@ -99,13 +101,13 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		for _, name := range states {
 			subject := fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), i)
 			spoils[name](t, admin, l, subject, max(c.costs[0], 1))
-			before := redistest.Save(t, admin, l.remote.keys(l, subject))
+			before := redistest.Save(t, admin, l.remote.Keys(subject))
 			for _, a := range attempts(l, subject, c.costs...) {
 				seen[a.script.Name()] = true
 				failEach(t, admin, a, before, fmt.Sprintf("%s, %s, set %d", a.script.Name(), name, i))
 			}
-			by := (*wire.Script)(l.remote.script).Merging()
-			if by != nil && (l.remote.alone || slices.Contains([]string{"in use", "denied", "from the future"}, name)) {
+			by := (*wire.Script)(l.remote.Script).Merging()
+			if by != nil && (l.remote.Alone || slices.Contains([]string{"in use", "denied", "from the future"}, name)) {
 				failMany(t, admin, l, subject, by, before, fmt.Sprintf("%s, %s, set %d", by.Script.Name(), name, i))
 			}
 		}
@@ -114,20 +116,20 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", policies, closed(patience)))(t)
 		for _, others := range []int64{0, 2} { // they leave something there
 			subject := fmt.Sprintf("refund-%d-%d", i, others)
-			at := moment{soonest: redistest.Time(t, admin).UnixMicro()}
+			at := kind.Moment{Soonest: redistest.Time(t, admin).UnixMicro()}
 			d := must(l.TakeN(t.Context(), subject, 3))(t)
-			if at.latest = redistest.Time(t, admin).UnixMicro(); others > 0 {
+			if at.Latest = redistest.Time(t, admin).UnixMicro(); others > 0 {
 				use(t, admin, l, subject, others)
 			}
-			keys, args := l.remote.toConclude(&conclusion{grant: d.grant, how: refunds, token: "token"})
-			seen[l.remote.settle.Name()] = true
+			keys, args := l.remote.ToConclude(&limitwire.Conclusion{Request: &d.request.Request, Marker: "token"})
+			seen[l.remote.Settle.Name()] = true
 			before := redistest.Save(t, admin, keys)
-			failEach(t, admin, attempt{l.remote.settle, keys, args([]any{integer(at.soonest), integer(at.latest), "0"})}, before, fmt.Sprintf("refund, set %d", i))
+			failEach(t, admin, attempt{l.remote.Settle, keys, args([]any{kind.Integer(at.Soonest), kind.Integer(at.Latest), "0"})}, before, fmt.Sprintf("refund, set %d", i))
 			for _, actual := range []int64{1, 4} {
-				keys, args := l.remote.toConclude(&conclusion{grant: d.grant, actual: actual, token: "token"})
-				at := []any{integer(at.soonest), integer(at.latest), "0"}
+				keys, args := l.remote.ToConclude(&limitwire.Conclusion{Request: &d.request.Request, Settles: true, Actual: actual, Marker: "token"})
+				at := []any{kind.Integer(at.Soonest), kind.Integer(at.Latest), "0"}
 				redistest.Restore(t, admin, before) // what a refund leaves may end within milliseconds
-				failEach(t, admin, attempt{l.remote.settle, keys, args(at)}, redistest.Save(t, admin, keys), fmt.Sprintf("settled to %d, set %d", actual, i))
+				failEach(t, admin, attempt{l.remote.Settle, keys, args(at)}, redistest.Save(t, admin, keys), fmt.Sprintf("settled to %d, set %d", actual, i))
 			}
 		}
 	}
@@ -156,7 +158,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		t.Fatalf("the scripts in ../../lua: got %v, %v, want at least one", files, err)
 	}
 	for _, file := range files {
-		if kind, _, _ := strings.Cut(filepath.Base(file), "_"); kind != "limit" {
+		if of, _, _ := strings.Cut(filepath.Base(file), "_"); of != "limit" {
 			continue // other packages do
 		}
 		if !seen[filepath.Base(file)] {
@@ -172,7 +174,7 @@ func TestNoEstimateIsKeptWithoutACharge(t *testing.T) {
 	srv := redistest.Standalone(t)
 	admin := srv.Admin(t)
 	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "kept", withLeases, closed(patience)))(t)
-	keys := l.remote.keys(l, "s")
+	keys := l.remote.Keys("s")
 	states, estimates := keys[:len(withLeases)], keys[len(withLeases):]
 	must(admin.Set(t.Context(), estimates[1], "no set", time.Hour).Result())(t)
 	if _, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrFailed) {
@@ -187,17 +189,17 @@ func TestNoEstimateIsKeptWithoutACharge(t *testing.T) {
 // that nothing was done.
 func failMany(t *testing.T, admin *redis.Client, l *Limiter, subject string, by *wire.Merging, before []redistest.Saved, where string) {
 	t.Helper()
-	keys := l.remote.keys(l, subject)
-	args := append(slices.Clone(by.Lead), l.remote.commonOf(l.rules)...)
-	for l.remote.alone && len(args) < len(by.Lead)+by.Numbers {
+	keys := l.remote.Keys(subject)
+	args := append(slices.Clone(by.Lead), l.remote.Common()...)
+	for l.remote.Alone && len(args) < len(by.Lead)+by.Numbers {
 		args = append(args, "0")
 	}
 	for _, run := range []struct {
 		cost  int64
 		calls string
 	}{{1, "2"}, {3, "1"}} {
-		for _, r := range l.rules {
-			args = append(args, integer(unitsOf(r, run.cost)))
+		for _, r := range l.set.Rules {
+			args = append(args, kind.Integer(r.Units(run.cost)))
 		}
 		args = append(args, run.calls)
 	}
@@ -212,7 +214,7 @@ func failMany(t *testing.T, admin *redis.Client, l *Limiter, subject string, by 
 			t.Fatalf("%s: command %d: got %v, want no error, or that it was made to fail", where, n, err)
 		case err == nil && reply[0] >= 0 && reply[by.Told] >= 0:
 			through++
-		case through > 0 && !slices.ContainsFunc(l.rules, hasBan):
+		case through > 0 && !l.set.Bans:
 			t.Fatalf("%s: got a failure at command %d only, want the failure before it noticed too", where, n)
 		default: // a denial of the first run may go uncounted
 			through = 0
@@ -238,7 +240,7 @@ var spoils = map[string]func(t *testing.T, admin *redis.Client, l *Limiter, subj
 	"denied": deny,
 	"denied, immortal": func(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
 		deny(t, admin, l, subject, cost)
-		for _, key := range l.remote.keys(l, subject) {
+		for _, key := range l.remote.Keys(subject) {
 			admin.Persist(t.Context(), key)
 		}
 	},
@@ -248,13 +250,13 @@ var spoils = map[string]func(t *testing.T, admin *redis.Client, l *Limiter, subj
 	},
 	"immortal": func(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
 		use(t, admin, l, subject, cost)
-		for _, key := range l.remote.keys(l, subject) {
+		for _, key := range l.remote.Keys(subject) {
 			admin.Persist(t.Context(), key)
 		}
 	},
 	"long": func(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
 		use(t, admin, l, subject, cost)
-		for _, key := range l.remote.keys(l, subject) {
+		for _, key := range l.remote.Keys(subject) {
 			admin.PExpire(t.Context(), key, 24*time.Hour)
 		}
 	},
@@ -288,9 +290,9 @@ func fill(t *testing.T, admin *redis.Client, l *Limiter, subject string, _ int64
 func deny(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
 	t.Helper()
 	fill(t, admin, l, subject, cost)
-	most := int64(exact)
-	for _, r := range l.rules {
-		most = min(most, r.id().limit)
+	most := int64(kind.Exact)
+	for _, r := range l.set.Rules {
+		most = min(most, r.Limit)
 	}
 	must(l.TakeN(t.Context(), subject, most))(t)
 }
@@ -300,37 +302,34 @@ func deny(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost in
 func shift(t *testing.T, admin *redis.Client, l *Limiter, subject string, by time.Duration) {
 	t.Helper()
 	ctx := t.Context()
-	for _, rule := range l.rules {
-		key := l.remote.space.Key(subject, rule.id().tail)
-		if hasBan(rule) {
-			of := l.remote.space.Key(subject, rule.id().ban.tail)
+	for _, rule := range l.set.Rules {
+		key := l.remote.Space.Key(subject, rule.Tail)
+		if rule.Ban != nil {
+			of := l.remote.Space.Key(subject, rule.Ban.Tail)
 			var last, length, from, denials int64
 			if n, _ := fmt.Sscanf(admin.Get(ctx, of).Val(), "%d:%d:%d:%d", &last, &length, &from, &denials); n == 4 {
 				last, from = last+by.Milliseconds(), from+by.Milliseconds()
 				admin.Set(ctx, of, fmt.Sprintf("%d:%d:%d:%d", last, length, from, denials), redis.KeepTTL)
 			}
 		}
-		switch r := rule.(type) {
-		case *slidingLog:
+		switch rule.Kind {
+		case "log":
 			for at, entry := range admin.LRange(ctx, key, 0, -1).Val() {
 				admin.LSet(ctx, key, int64(at), must(strconv.ParseInt(entry, 10, 64))(t)+by.Microseconds())
 			}
-		case *keptBucket:
+		case "kept":
 			parts := strings.SplitN(admin.Get(ctx, key).Val(), ":", 3)
 			if len(parts) == 3 { // or else it has drained
 				since := must(strconv.ParseInt(parts[1], 10, 64))(t)
-				admin.Set(ctx, key, parts[0]+":"+integer(since+by.Microseconds()).(string)+":"+parts[2], redis.KeepTTL)
+				admin.Set(ctx, key, parts[0]+":"+kind.Integer(since+by.Microseconds()).(string)+":"+parts[2], redis.KeepTTL)
 			}
-		case *bucket:
-			if !r.fast {
-				continue
-			}
+		case "fast":
 			gone, slack, _ := strings.Cut(admin.Get(ctx, key).Val(), ":")
 			n, err := strconv.ParseInt(gone, 10, 64)
 			if err != nil {
 				continue // drained
 			}
-			later := integer(n + int64(by/r.tick)).(string)
+			later := kind.Integer(n + int64(by/rule.Tick)).(string)
 			if slack != "" {
 				later += ":" + slack
 			}

@@ -68,14 +68,14 @@ func TestReadingsThatCrossAChange(t *testing.T) {
 				rdb := &redistest.HookedClient{Processor: away}
 				l := must(New(rdb, "n", []Policy{WithBan(FixedWindow{Name: "guesses", Limit: 5, Window: time.Minute}, Ban{After: 1, Within: time.Hour, For: 30 * time.Minute})}, &Options{Budget: time.Minute}))(t)
 				must(0, l.Ban(t.Context(), "s", time.Hour))(t)
-				crossing := newGrant("s", 1, 1)
-				crossing.readings[0].ban = c.reading
+				crossing := newRequest("s", 1, 1)
+				crossing.Readings[0].Ban = c.reading
 				within := func(redis.Cmder) {
 					time.Sleep(time.Second)
-					crossing.asked = time.Now()
+					crossing.Asked = time.Now()
 					time.Sleep(time.Second)
 					if early {
-						l.local.note(l, crossing)
+						l.local.Note(l.set, &crossing.Request, 0)
 					}
 				}
 				rdb.Before.Store(&within)
@@ -83,7 +83,7 @@ func TestReadingsThatCrossAChange(t *testing.T) {
 				rdb.Before.Store(nil)
 				time.Sleep(time.Second)
 				if !early {
-					l.local.note(l, crossing)
+					l.local.Note(l.set, &crossing.Request, 0)
 				}
 				away.Cut("refused")
 				if d := must(l.Peek(t.Context(), "s"))(t); d.Banned() != c.want {
@@ -94,113 +94,13 @@ func TestReadingsThatCrossAChange(t *testing.T) {
 	}
 }
 
-// TestWaitersOfOneSubjectDoNotHoldUpAnother, nor a refund of it: each has a lock of its own.
-func TestWaitersOfOneSubjectDoNotHoldUpAnother(t *testing.T) {
-	t.Parallel()
-	l := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
-	busy, _ := l.join("busy", 1, nil)
-	busy.of.mu.Lock()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		d, err := l.WaitFor(t.Context(), "free", 1, time.Minute)
-		if err != nil || !d.Allowed {
-			t.Errorf("a free subject: got %+v, %v, want it allowed", d, err)
-		}
-		if err := d.Refund(t.Context()); err != nil {
-			t.Errorf("its refund: got %v, want none", err)
-		}
-	}()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Error("while another subject's queue is locked: got a free subject still waiting after a minute, want it served")
-	}
-	busy.of.mu.Unlock()
-	<-done
-	l.queues.leave(busy)
-	if n := len(l.queues.bySubject); n != 0 {
-		t.Errorf("when nobody waits: got %d queues, want none", n)
-	}
-}
-
-// TestWaitIgnoresAnOldDenial: one that was asked for before permits were given back, and
-// arrives after that.
-func TestWaitIgnoresAnOldDenial(t *testing.T) {
-	t.Parallel()
-	l := newTestLocal(t, nil, FixedWindow{Limit: 10, Window: time.Hour})
-	w, _ := l.join("s", 1, nil)
-	before := w.of.freed
-	l.changed("s")
-	w.of.answered(w, &Decision{}, nil, before)
-	if w.of.last != nil {
-		t.Errorf("an old denial: got %+v stored, want it ignored", w.of.last)
-	}
-	w.of.answered(w, &Decision{}, nil, w.of.freed)
-	if w.of.last == nil {
-		t.Error("the next denial: got it ignored too, want it stored")
-	}
-}
-
-// TestALogReleasesItsMemory when most of its permits have left.
-func TestALogReleasesItsMemory(t *testing.T) {
-	t.Parallel()
-	r := must(SlidingLog{Limit: 1000, Window: time.Second}.compile())(t)
-	var c cell
-	r.advance(&c, 0)
-	r.charge(&c, 999)
-	r.advance(&c, 500_000)
-	r.charge(&c, 1)
-	if r.advance(&c, 1_200_000); len(c.log) != 1 || cap(c.log) > 10 {
-		t.Errorf("after 999 of 1000 have left: got %d entries in room for %d, want 1 in room for at most 10", len(c.log), cap(c.log))
-	}
-}
-
-// TestAReadingOfLongAgo tells that all is free, for each kind but a log: its reading does not say
-// when each permit leaves.
-func TestAReadingOfLongAgo(t *testing.T) {
-	t.Parallel()
-	for _, p := range []Policy{
-		TokenBucket{Name: "n", Rate: 3, Per: time.Second}, TokenBucket{Rate: 5000, Per: time.Second, Burst: 3},
-		KeepOnChange(TokenBucket{Name: "n", Rate: 3, Per: time.Second}), FixedWindow{Limit: 3, Window: time.Second},
-		SlidingWindow{Limit: 3, Window: time.Second}, CalendarWindow{Limit: 3, Every: Hour},
-	} {
-		r := must(p.compile())(t)
-		var c cell
-		now := time.Now().UnixMicro()
-		r.advance(&c, now)
-		if s := r.state(r.age(r.charge(&c, 3), (24*time.Hour).Microseconds()), 0); s.Remaining != 3 || s.ResetAfter != 0 || s.NextAfter != 0 {
-			t.Errorf("%T, a day later: got %+v, want all 3 left", p, s)
-		}
-	}
-}
-
-func TestBetween(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	s := &serverClock{at: 1e9, sent: now, got: now.Add(3 * time.Microsecond)}
-	for _, c := range []struct {
-		from, to time.Duration
-		want     moment
-	}{
-		{0, 3 * time.Microsecond, moment{1e9 - 4, 1e9 + 4}}, // rounded outwards, by a thousandth of 3 µs
-		{-time.Second, -time.Second, moment{1e9 - 1_001_004, 1e9 - 999_000}},
-		{time.Second, time.Second, moment{1e9 + 998_997, 1e9 + 1_001_000}},
-	} {
-		got := s.between(now.Add(c.from), now.Add(c.to))
-		if got != c.want {
-			t.Errorf("the server's clock between %v and %v: got %+v, want %+v", c.from, c.to, got, c.want)
-		}
-	}
-}
-
 // TestScriptsOfDecisionsAreBatched: the script of every decision goes through the queue, that of a
 // settlement too.
 func TestScriptsOfDecisionsAreBatched(t *testing.T) {
 	t.Parallel()
 	for i, policies := range [][]Policy{failing, failingBans, withLeases, failing[:1], failing[1:2], failing[2:3], failing[3:4], failing[4:5], failing[5:], {CalendarWindow{Limit: 1, Every: Day}}} {
 		l := must(New(redistest.SameClient{}, "batched", policies, nil))(t)
-		for _, s := range []*script.Script{l.remote.script, l.remote.settle, l.remote.late} {
+		for _, s := range []*script.Script{l.remote.Script, l.remote.Settle, l.remote.Late} {
 			if !(*wire.Script)(s).IsBatched() {
 				t.Errorf("set %d: got %s sent by itself, want it to be batched", i, s.Name())
 			}

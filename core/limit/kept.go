@@ -1,16 +1,5 @@
 package limit
 
-import (
-	"errors"
-	"fmt"
-	"time"
-
-	"github.com/neap-go/neap/core/internal/keyspace"
-)
-
-// keptOnChange is a policy that keeps its state when its numbers change.
-type keptOnChange struct{ Policy }
-
 // KeepOnChange returns a policy that keeps its state when its Limit, Rate, Per, Burst or
 // MaxDebt changes. For example, if 10 a day become 20, a subject has 20 that day, not 10
 // and then 20. If 20 become 10, a subject that has used 15 is denied until the day ends.
@@ -40,72 +29,4 @@ type keptOnChange struct{ Policy }
 //
 // Each decision of a TokenBucket of up to a permit a millisecond costs Redis half as much
 // again; each decision of the other policies costs the same.
-func KeepOnChange(p Policy) Policy {
-	if isNil(p) {
-		return p
-	}
-	switch p := p.(type) {
-	case keptOnChange:
-		return p
-	case shadowed:
-		return shadowed{KeepOnChange(p.Policy)}
-	case perRequest:
-		return perRequest{KeepOnChange(p.Policy)}
-	case leased:
-		return leased{KeepOnChange(p.Policy), p.lease}
-	case banning:
-		return banning{KeepOnChange(p.Policy), p.ban}
-	}
-	return keptOnChange{p}
-}
-
-func (k keptOnChange) compile() (rule, error) {
-	var name, form string
-	var numbers interface{ signature() string }
-	compile := k.Policy.compile
-	switch p := valueOf(k.Policy).(type) {
-	case TokenBucket:
-		name, form, numbers, compile = p.Name, "bucket", p, p.compileKept
-	case FixedWindow:
-		name, form, numbers = p.Name, "window-"+keyspace.Span(p.Window), p
-	case SlidingWindow:
-		name, form, numbers, compile = p.Name, "sliding-"+keyspace.Span(p.Window), p, p.compileKept
-	case SlidingLog:
-		name, form, numbers = p.Name, "log-"+keyspace.Span(p.Window), p
-	case CalendarWindow:
-		name, form, numbers = p.Name, "calendar-"+p.place(), p
-	default:
-		return nil, fmt.Errorf("KeepOnChange does not support a %T: use one of the policies of this package", p)
-	}
-	var nameless error
-	if name == "" {
-		nameless = errors.New("Name is empty: KeepOnChange needs a Name, because the numbers are not part of the key")
-	}
-	r, err := compile()
-	if err := errors.Join(nameless, err); err != nil {
-		return nil, err
-	}
-	r.id().tail = name + "!kept-" + form
-	r.id().kept = numbers.signature()
-	return r, nil
-}
-
-// mostKeptCount is the most that a counter of a SlidingWindow can hold: (mostKeptCount +
-// 1)² is still exact.
-const mostKeptCount = 1<<26 - 1
-
-// compileKept returns a rule whose two counters are packed into one number in the same
-// way whatever the Limit is.
-func (p SlidingWindow) compileKept() (rule, error) {
-	r, err := p.compile()
-	if err != nil {
-		return nil, err
-	}
-	s := r.(*sliding)
-	s.largest = min(mostKeptCount, exact/4/s.length-1)
-	if p.Limit > s.largest {
-		return nil, fmt.Errorf("Limit is %d: KeepOnChange keeps at most %d in a SlidingWindow of %v; use a smaller Limit, or a FixedWindow",
-			p.Limit, s.largest, time.Duration(s.length)*time.Millisecond)
-	}
-	return s, nil
-}
+func KeepOnChange(p Policy) Policy { return with(p, func(t *terms) { t.kept = true }) }

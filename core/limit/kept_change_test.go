@@ -156,7 +156,7 @@ func TestKeepOnChangeIsChecked(t *testing.T) {
 	}{
 		"no name":        {limit.KeepOnChange(limit.FixedWindow{Window: time.Second}), limit.Prepaid{}, []string{"Name is empty", "Limit is 0"}},
 		"no policy":      {limit.KeepOnChange((*limit.FixedWindow)(nil)), limit.Prepaid{}, []string{"policies[0] is nil"}},
-		"another policy": {limit.KeepOnChange(another{}), limit.Prepaid{}, []string{"another", "policies of this package"}},
+		"another policy": {limit.KeepOnChange(another{}), limit.Prepaid{}, []string{"another", "Name is empty", "Limit is 0"}},
 		"prepaid":        {limit.KeepOnChange(window), limit.Prepaid{Most: 10}, []string{"policies[0]", "KeepOnChange cannot be Prepaid"}},
 		"sliding":        {limit.KeepOnChange(limit.SlidingWindow{Name: "n", Limit: 1 << 26, Window: time.Second}), limit.Prepaid{}, []string{"Limit is 67108864", "at most 67108863"}},
 		"long sliding":   {limit.KeepOnChange(limit.SlidingWindow{Name: "n", Limit: 1_000_000, Window: 30 * day}), limit.Prepaid{}, []string{"Limit and Window", "FixedWindow"}},

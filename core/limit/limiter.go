@@ -9,12 +9,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/decisions"
 	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/limit/internal/cells"
+	"github.com/neap-go/neap/core/limit/internal/denials"
+	"github.com/neap-go/neap/core/limit/internal/kind"
+	"github.com/neap-go/neap/core/limit/internal/line"
+	"github.com/neap-go/neap/core/limit/internal/prepaid"
+	"github.com/neap-go/neap/core/limit/internal/wire"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
@@ -25,23 +30,22 @@ import (
 type Limiter struct {
 	name      string
 	opts      Options
-	rules     []rule
+	set       *kind.Set
 	space     keyspace.Space
-	remote    *remote // nil if the state is in process
-	local     *local
+	remote    *wire.Remote // nil if the state is in process
+	local     *cells.Cells
 	count     *counters
 	observers observers
-	queues    *queues
-	memory    *memory        // of denials; nil if none are remembered
-	accounts  *accounts      // of prepaid permits; nil if there are none
-	late      *undo.Undoer   // repeats conclusions that Redis did not confirm
-	instances *atomic.Int64  // Options.Instances, or the last SetInstances
-	seeds     *seeds         // nil if the state in process begins with nothing
-	signature string         // identifies the rules
-	refused   *grant         // the grant of remembered denials
-	plans     *plans         // all limiters that With made
-	denials   func() *memory // denials that All remembers
-	first     *Limiter       // the limiter that New made; With's limiters keep it alive
+	queues    *line.Queues
+	memory    *denials.Memory        // nil if no denials are remembered
+	accounts  *prepaid.Accounts      // nil if no permits are prepaid
+	late      *undo.Undoer           // repeats conclusions that Redis did not confirm
+	instances *atomic.Int64          // Options.Instances, or the last SetInstances
+	refused   *request               // that of remembered denials
+	plans     *plans                 // all limiters that With made
+	denials   func() *denials.Memory // that All remembers
+	origin    *Limiter               // that New made; With's limiters keep it alive
+	first     decider                // of a request that costs something
 }
 
 // New makes a limiter whose state is in Redis. rdb is a go-redis client or a
@@ -59,7 +63,7 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 	if err := errors.Join(err, unusable); err != nil {
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
-	l.remote = newRemote(newAsker(st, l.opts.Budget), l.space, l.rules)
+	l.remote = wire.New(wire.NewAsker(st, l.opts.Budget), l.space, l.set)
 	store.Register(st, l, (*Limiter).gauge, (*Limiter).returnPrepaid)
 	return l, nil
 }
@@ -87,39 +91,31 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 	l := &Limiter{
 		name:      name,
 		opts:      own,
-		rules:     rules,
 		space:     space,
-		local:     newLocal(own.MaxLocal),
+		local:     cells.New(space, own.MaxLocal, st != nil && own.Fail == store.FailLocal),
 		count:     count,
 		observers: observers{store: st, name: name},
-		queues:    newQueues(own.MaxWaiting, &count.waiting),
+		queues:    line.New(own.MaxWaiting, &count.waiting),
 		instances: new(atomic.Int64),
 		plans:     newPlans(mostPlans),
 		late:      &undo.Undoer{Total: in.Pending()},
-		denials:   sync.OnceValue(func() *memory { return newMemory(mostRemembered, own.MaxLocal) }),
+		denials:   sync.OnceValue(func() *denials.Memory { return denials.New(mostRemembered, own.MaxLocal) }),
 	}
 	l.instances.Store(int64(own.Instances))
-	if st != nil && own.Fail == store.FailLocal {
-		l.seeds = newSeeds(own.MaxLocal)
-	}
 	if st != nil {
-		l.memory = newMemory(own.RememberDenials, own.MaxLocal)
-		l.accounts = newAccounts(own.Prepaid, own.MaxLocal)
-	}
-	return l.sign(), errors.Join(err, spaceFault, fault)
-}
-
-// sign sets the signature, by which denials are remembered.
-func (l *Limiter) sign() *Limiter {
-	l.signature = ""
-	for _, r := range l.rules {
-		id := r.id()
-		l.signature += fmt.Sprintf("%d:%s:%t:%t:%s ", len(id.tail), id.tail, id.shadow, id.once, id.kept)
-		if id.ban != nil {
-			l.signature += id.ban.tail + " "
+		l.memory = denials.New(own.RememberDenials, own.MaxLocal)
+		if own.Prepaid.Most > 0 {
+			l.accounts = prepaid.New(own.Prepaid.Most, own.Prepaid.Term, own.MaxLocal)
 		}
 	}
-	l.refused = &grant{of: l, denied: true}
+	l.first = l.deciders()
+	return l.over(rules), errors.Join(err, spaceFault, fault)
+}
+
+// over makes the limiter one over these rules.
+func (l *Limiter) over(rules []*kind.Rule) *Limiter {
+	l.set = kind.NewSet(rules)
+	l.refused = &request{of: l, denied: true}
 	return l
 }
 
@@ -143,11 +139,12 @@ func (l *Limiter) with(policies []Policy) (*Limiter, error) {
 		return nil, fmt.Errorf("limit.With: %w", err)
 	}
 	other := *l
-	other.rules, other.first = rules, cmp.Or(l.first, l)
+	other.origin = cmp.Or(l.origin, l)
+	other.over(rules)
 	if l.remote != nil {
-		other.remote = newRemote(l.remote.asker, l.space, rules)
+		other.remote = wire.New(l.remote.Asker, l.space, other.set)
 	}
-	return other.sign(), nil
+	return &other, nil
 }
 
 // Take asks for one permit. It costs one round trip, whatever the number of policies. It
@@ -181,7 +178,7 @@ func (l *Limiter) PeekN(ctx context.Context, subject string, n int64) (Decision,
 	return l.decide(ctx, subject, n, true)
 }
 
-func (l *Limiter) made() bool { return l != nil && l.rules != nil }
+func (l *Limiter) made() bool { return l != nil && l.set != nil }
 
 // check returns what is wrong with a call.
 func (l *Limiter) check(ctx context.Context, subject string, cost int64) error {
@@ -217,103 +214,10 @@ func (l *Limiter) tell(ctx context.Context, cost int64, d *Decision, err error, 
 
 // ask decides, without Redis if possible. took is how long Redis took.
 func (l *Limiter) ask(ctx context.Context, subject string, cost int64, peek bool) (d Decision, took time.Duration, err error) {
-	remembers := l.memory != nil && cost > 0 && !peek
-	prepaid := l.accounts != nil && cost > 0 && !peek
-	var one *account
-	var cause error // why permits could not be charged ahead
-	if (remembers || prepaid) && ctx.Err() == nil {
-		known := false
-		if prepaid {
-			one = l.accounts.account(subject, l.signature)
-			known = one.take(l, &d, cost) // granted even if Redis would deny: these permits are charged
-		}
-		known = known || remembers && l.memory.recall(&d, l, subject, cost)
-		if !known && prepaid {
-			known, cause = one.askFor(ctx, l, &d, subject, cost)
-		}
-		if known {
-			return d, 0, nil
-		}
+	if cost == 0 || peek || ctx.Err() != nil {
+		return l.request(ctx, subject, cost, peek, nil)
 	}
-	var at int64
-	var epoch uint32
-	if remembers {
-		at, epoch = l.memory.epoch(subject)
-	}
-	g := newGrant(subject, cost, len(l.rules))
-	g.of, g.peek, g.asked = l, peek, time.Now()
-	if cause == nil {
-		cause = l.take(ctx, g)
-	}
-	d, err = l.resolve(ctx, g, cause)
-	g.answered = time.Now()
-	if g.token != "" && cause == nil && err == nil {
-		l.remote.keep(l, g)
-	}
-	if one != nil && err == nil && !d.Degraded {
-		one.note(&d)
-	}
-	if remembers && err == nil && !d.Allowed && !d.Degraded {
-		l.memory.keep(l, g, at, epoch)
-	}
-	return d, g.answered.Sub(g.asked), err
-}
-
-func (l *Limiter) take(ctx context.Context, g *grant) error {
-	if l.remote == nil {
-		return l.takeLocal(ctx, g)
-	}
-	err := l.remote.take(ctx, l, g)
-	if err != nil {
-		return err
-	}
-	l.local.note(l, g)
-	if l.among() > 0 {
-		l.seeds.note(l, g)
-	}
-	return nil
-}
-
-// resolve returns the decision. If Redis made none, the failure mode decides.
-func (l *Limiter) resolve(ctx context.Context, g *grant, cause error) (Decision, error) {
-	switch {
-	case cause == nil:
-		return l.decision(g), nil
-	case ask.IsCallers(cause) || l.opts.Fail == store.FailClosed:
-		return Decision{}, cause
-	case l.opts.Fail == store.FailLocal:
-		l.hintInstances()
-		if err := l.takeLocal(ctx, g); err != nil {
-			return Decision{}, err
-		}
-	case !l.local.banned(l, g):
-		g.open = true
-		return Decision{Allowed: true, Degraded: true, Cause: cause, grant: g}, nil
-	}
-	d := l.decision(g)
-	d.Degraded, d.Cause = true, cause
-	return d, nil
-}
-
-func (l *Limiter) takeLocal(ctx context.Context, g *grant) error {
-	g.local = true
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	l.local.take(l, g)
-	return nil
-}
-
-func (l *Limiter) decision(g *grant) Decision {
-	var d Decision
-	if g.peek {
-		for i, r := range l.rules {
-			g.readings[i] = foresee(r, g.readings[i], 0, aRequest(g.cost).of(r))
-		}
-	}
-	l.judge(&d, g.readings, aRequest(g.cost))
-	d.grant, g.denied = g, !d.Allowed
-	return d
+	return l.first.decide(ctx, l, subject, cost)
 }
 
 // Name returns the name that was given to New or NewLocal. It panics on a nil or zero

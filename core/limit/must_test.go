@@ -24,8 +24,3 @@ func must[T any](v T, err error) func(testing.TB) T {
 const patience = time.Minute
 
 func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: store.FailClosed} }
-
-func newTestLocal(t testing.TB, opts *Options, policies ...Policy) *Limiter {
-	t.Helper()
-	return must(NewLocal("test", policies, opts))(t)
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/options"
+	"github.com/neap-go/neap/core/limit/internal/kind"
 	"github.com/neap-go/neap/core/store"
 )
 
@@ -126,7 +127,7 @@ func checkRemember(d time.Duration) error {
 }
 
 // compile makes the policies ready to use.
-func (o *Options) compile(policies []Policy) ([]rule, error) {
+func (o *Options) compile(policies []Policy) ([]*kind.Rule, error) {
 	kept, fault := o.Prepaid.policies(policies)
 	rules, err := compile(kept)
 	return rules, errors.Join(err, fault)
@@ -134,7 +135,7 @@ func (o *Options) compile(policies []Policy) ([]rule, error) {
 
 // checkLocal refuses a MaxLocal that has no room for the states of one subject: its
 // policies would evict each other.
-func checkLocal(most int, rules []rule) error {
+func checkLocal(most int, rules []*kind.Rule) error {
 	if most >= len(rules) {
 		return nil
 	}

@@ -1,8 +1,5 @@
 package limit
 
-// perRequest is a policy that counts each request as 1, whatever its cost is.
-type perRequest struct{ Policy }
-
 // PerRequest returns a policy that counts each request as 1, whatever its cost is. Use it
 // beside policies that count the cost: for example 100,000 tokens a minute and 60
 // requests a minute, in one decision. TakeN(0) is not counted as a request.
@@ -11,21 +8,4 @@ type perRequest struct{ Policy }
 // than the others. It cannot be [Prepaid]. In a [Decision], the policy that binds is the
 // one that admits the fewest further requests of the same cost. The PerRequest of a
 // PerRequest is the same policy.
-func PerRequest(p Policy) Policy {
-	if _, already := p.(perRequest); already || isNil(p) {
-		return p
-	}
-	return perRequest{p}
-}
-
-func (p perRequest) compile() (rule, error) {
-	r, err := p.Policy.compile()
-	if err != nil {
-		return nil, err
-	}
-	if hasLease(r) {
-		return nil, errLeasedRequests
-	}
-	r.id().once = true
-	return r, nil
-}
+func PerRequest(p Policy) Policy { return with(p, func(t *terms) { t.perRequest = true }) }

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/neap-go/neap/core/limit/internal/kind"
 )
 
 // mostPlans is how many limiters that With made are kept for its next calls.
@@ -19,7 +21,7 @@ type plans struct {
 // plan is a key made of the values of policies. If there are many, rest is a plan of
 // those that do not fit into few.
 type plan struct {
-	few  [fewRules]Policy
+	few  [kind.Few]Policy
 	rest any
 }
 
@@ -66,51 +68,8 @@ func planOf(policies []Policy) (p plan, ok bool) {
 	return p, true
 }
 
-// isKey reports whether a policy can be a map key. It looks into each policy that wraps
-// another, as valueOf does.
+// isKey reports whether a policy can be a map key.
 func isKey(p Policy) bool {
-	switch p := p.(type) {
-	case shadowed:
-		return isKey(p.Policy)
-	case banning:
-		return isKey(p.Policy)
-	case leased:
-		return isKey(p.Policy)
-	case perRequest:
-		return isKey(p.Policy)
-	case keptOnChange:
-		return isKey(p.Policy)
-	}
+	p = bare(p)
 	return p == nil || reflect.TypeOf(p).Comparable()
-}
-
-// valueOf returns a policy without pointers, because the numbers behind a pointer may
-// change.
-func valueOf(p Policy) Policy {
-	if isNil(p) {
-		return p
-	}
-	switch p := p.(type) {
-	case *TokenBucket:
-		return *p
-	case *FixedWindow:
-		return *p
-	case *SlidingWindow:
-		return *p
-	case *SlidingLog:
-		return *p
-	case *CalendarWindow:
-		return *p
-	case shadowed:
-		return shadowed{valueOf(p.Policy)}
-	case banning:
-		return banning{valueOf(p.Policy), p.ban}
-	case leased:
-		return leased{valueOf(p.Policy), p.lease}
-	case perRequest:
-		return perRequest{valueOf(p.Policy)}
-	case keptOnChange:
-		return keptOnChange{valueOf(p.Policy)}
-	}
-	return p
 }

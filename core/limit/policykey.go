@@ -52,69 +52,45 @@ func written(p Policy, b Ban, bans bool) string {
 	if bans {
 		p = WithBan(p, b)
 	}
-	switch r, err := p.compile(); {
+	switch r, err := p.compile(false); {
 	case err != nil || keyspace.CheckName("Name", p.PolicyName()) != nil:
 		return ""
 	case bans:
-		return r.id().ban.tail
+		return r.Ban.Tail
 	default:
-		return r.id().tail
+		return r.Tail
 	}
 }
 
-// signed matches every signature: kind, limit, length, burst or zone, debt.
-var signed = regexp.MustCompile(`^(bucket|window|sliding|log|calendar)-(\d+)-([a-z0-9.]+)(?:-(.+?))??(?:-debt-(\d+))?$`)
+// keyed are the policies by the words with which their signatures begin.
+var keyed = map[string]interface{ ofKey(k keyNumbers) Policy }{
+	"bucket": TokenBucket{}, "window": FixedWindow{}, "sliding": SlidingWindow{}, "log": SlidingLog{}, "calendar": CalendarWindow{},
+}
+
+// keyNumbers are the name of a policy and what its signature says. last is a burst or a zone.
+type keyNumbers struct {
+	name        string
+	limit, debt int64
+	length      time.Duration // 0 if it is no duration
+	every, last string
+}
+
+// signed matches every signature.
+var signed = regexp.MustCompile(`^([a-z]+)-(\d+)-([a-z0-9.]+)(?:-(.+?))??(?:-debt-(\d+))?$`)
 
 // policyOfSignature returns the policy with that signature, or nil.
 func policyOfSignature(name, signature string) Policy {
 	m := signed.FindStringSubmatch(signature)
-	if m == nil {
+	if m == nil || keyed[m[1]] == nil {
 		return nil
 	}
-	kind, every, last := m[1], m[3], m[4] // last is a burst or a zone
 	limit, noLimit := whole(m[2])
 	debt, noDebt := whole(m[5])
-	length, noLength := time.ParseDuration(every)
-	if noLimit != nil || noDebt != nil || noLength != nil && kind != "calendar" {
+	if noLimit != nil || noDebt != nil {
 		return nil
 	}
-	switch kind {
-	case "bucket":
-		burst, noBurst := whole(last)
-		if noBurst != nil {
-			return nil
-		}
-		return TokenBucket{Name: name, Rate: limit, Per: length, Burst: burst, MaxDebt: debt}
-	case "window":
-		return FixedWindow{Name: name, Limit: limit, Window: length, MaxDebt: debt}
-	case "sliding":
-		return SlidingWindow{Name: name, Limit: limit, Window: length}
-	case "log":
-		return SlidingLog{Name: name, Limit: limit, Window: length}
-	}
-	calendar := CalendarWindow{Name: name, Limit: limit, MaxDebt: debt}
-	for period, word := range periods {
-		if word == every {
-			calendar.Every = period
-		}
-	}
-	calendar.Location = zoneOfKey(last)
-	if calendar.Location == nil {
-		return nil
-	}
-	return calendar
-}
-
-// zoneOfKey returns the zone that place wrote into a key, or nil. An underscore stands
-// for itself or, as in Etc/GMT+5, for a plus sign.
-func zoneOfKey(text string) *time.Location {
-	text = strings.ReplaceAll(text, ".", "/")
-	for _, name := range []string{text, strings.ReplaceAll(text, "_", "+")} {
-		if in, err := time.LoadLocation(name); name != "" && err == nil {
-			return in
-		}
-	}
-	return nil
+	length, _ := time.ParseDuration(m[3])
+	return keyed[m[1]].ofKey(keyNumbers{name, limit, debt, length, m[3], m[4]})
 }
 
 // whole reads a number of a key. If the number is missing, it is 0.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/neap-go/neap/core/limit/internal/kind"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -23,10 +24,10 @@ func TestPolicyOfKeyReadsWhatCompileWrites(t *testing.T) {
 		switch q := p.(type) {
 		case TokenBucket:
 			q.Name, q.MaxDebt = name, debt
-			if own, err := (Prepaid{Most: 10, Term: time.Millisecond}).bucket(q); err == nil && name == "" && debt == 0 {
-				q = own
-			}
 			p = q
+			if own, err := q.prepay(Prepaid{Most: 10, Term: time.Millisecond}); err == nil && name == "" && debt == 0 {
+				p = own
+			}
 		case FixedWindow:
 			q.Name, q.MaxDebt = name, debt
 			p = q
@@ -44,52 +45,49 @@ func TestPolicyOfKeyReadsWhatCompileWrites(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			ban.Max = time.Duration(60_000+rng.Int64N(100_000)) * time.Millisecond
 		}
-		r, err := p.compile()
+		r, err := p.compile(false)
 		if err != nil {
 			continue // beyond exact arithmetic
 		}
-		banned, err := WithBan(p, ban).compile()
+		banned, err := WithBan(p, ban).compile(false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, kept := p.(keptOnChange); kept {
-			for _, end := range []string{r.id().tail, banned.id().ban.tail} {
+		if r.Kept != "" {
+			for _, end := range []string{r.Tail, banned.Ban.Tail} {
 				if _, _, err := PolicyOfKey(end); !errors.Is(err, ErrKeyNumbers) {
 					t.Fatalf("%q: got %v, want ErrKeyNumbers", end, err)
 				}
 			}
 			continue
 		}
-		got, none, err := PolicyOfKey(r.id().tail)
+		got, none, err := PolicyOfKey(r.Tail)
 		if err != nil || none != (Ban{}) {
-			t.Fatalf("%#v: %q: got %+v, %v, want no ban and no error", p, r.id().tail, none, err)
+			t.Fatalf("%#v: %q: got %+v, %v, want no ban and no error", p, r.Tail, none, err)
 		}
 		sameRule(t, r, got)
-		got, of, err := PolicyOfKey(banned.id().ban.tail)
+		got, of, err := PolicyOfKey(banned.Ban.Tail)
 		if err != nil {
-			t.Fatalf("%#v: %q: got %v, want no error", p, banned.id().ban.tail, err)
+			t.Fatalf("%#v: %q: got %v, want no error", p, banned.Ban.Tail, err)
 		}
 		sameRule(t, banned, WithBan(got, of))
 	}
 }
 
 // sameRule checks that a policy's rule decides the same, and in the same key.
-func sameRule(t *testing.T, want rule, p Policy) {
+func sameRule(t *testing.T, want *kind.Rule, p Policy) {
 	t.Helper()
-	got, err := p.compile()
-	if err != nil {
-		t.Fatal(err)
+	got := must(p.compile(false))(t)
+	a, b := got.Terms, want.Terms
+	if (a.Ban == nil) != (b.Ban == nil) || a.Ban != nil && *a.Ban != *b.Ban {
+		t.Errorf("PolicyOfKey: got the ban %+v, want %+v", a.Ban, b.Ban)
 	}
-	a, b := *got.id(), *want.id()
-	if (a.ban == nil) != (b.ban == nil) || a.ban != nil && *a.ban != *b.ban {
-		t.Errorf("PolicyOfKey: got the ban %+v, want %+v", a.ban, b.ban)
+	a.Ban, b.Ban = nil, nil
+	if a != b || *got.Facts != *want.Facts {
+		t.Errorf("PolicyOfKey: got the rule %+v, %+v, want %+v, %+v", a, *got.Facts, b, *want.Facts)
 	}
-	a.ban, b.ban = nil, nil
-	if a != b || got.most() != want.most() {
-		t.Errorf("PolicyOfKey: got the rule %+v, %d, want %+v, %d", a, got.most(), b, want.most())
-	}
-	if _, calendar := got.(*calendar); !calendar && !slices.Equal(got.numbers(), want.numbers()) {
-		t.Errorf("the rule that PolicyOfKey found: got the numbers %v, want %v", got.numbers(), want.numbers())
+	if !got.Moves && !slices.Equal(got.Numbers(), want.Numbers()) {
+		t.Errorf("the rule that PolicyOfKey found: got the numbers %v, want %v", got.Numbers(), want.Numbers())
 	}
 }
 
@@ -107,21 +105,21 @@ func TestPolicyOfKeyRefusesWhatIsNoPolicy(t *testing.T) {
 	}
 }
 
-// kind is the kind of a generated policy; fast is a bucket on TIME.
-type kind string
+// sort is the algorithm of a generated policy; fast is a bucket on TIME.
+type sort string
 
 const (
-	kindBucket  kind = "bucket"
-	kindFast    kind = "fast bucket"
-	kindWindow  kind = "fixed window"
-	kindSliding kind = "sliding window"
-	kindLog     kind = "sliding log"
+	kindBucket  sort = "bucket"
+	kindFast    sort = "fast bucket"
+	kindWindow  sort = "fixed window"
+	kindSliding sort = "sliding window"
+	kindLog     sort = "sliding log"
 
-	kindCalendar kind = "calendar window"
-	kindKept     kind = "kept bucket"
+	kindCalendar sort = "calendar window"
+	kindKept     sort = "kept bucket"
 )
 
-var kinds = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindLog, kindCalendar, kindKept}
+var kinds = []sort{kindBucket, kindFast, kindWindow, kindSliding, kindLog, kindCalendar, kindKept}
 
 func mustZone(name string) *time.Location {
 	in, err := time.LoadLocation(name)
@@ -133,7 +131,7 @@ func mustZone(name string) *time.Location {
 
 var zones = []*time.Location{nil, mustZone("Asia/Shanghai"), mustZone("Europe/Berlin"), mustZone("America/Havana")}
 
-func randomPolicy(rng *rand.Rand, k kind) Policy {
+func randomPolicy(rng *rand.Rand, k sort) Policy {
 	span := func(unit time.Duration, most int64) time.Duration {
 		return time.Duration(1+rng.Int64N(most)) * unit
 	}

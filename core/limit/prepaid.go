@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"reflect"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/options"
+	"github.com/neap-go/neap/core/limit/internal/kind"
+	"github.com/neap-go/neap/core/limit/internal/prepaid"
 )
 
 // Prepaid says how permits are charged ahead. A limiter then charges several permits of a
@@ -74,91 +74,89 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 	var faults []error
 	kept := make([]Policy, len(all))
 	for i, one := range all {
-		kept[i] = one
-		if b, is := one.(*TokenBucket); is && b != nil {
-			one = *b
+		if kept[i] = one; isNil(one) {
+			continue // compile reports it
 		}
-		if owed(one) > 0 {
-			faults = append(faults, fmt.Errorf("policies[%d] (%T): it cannot be Prepaid, since it has a MaxDebt and permits that were charged ahead are not settled: leave out one of them", i, one))
+		changed, err := valueOf(one).prepay(p)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, bare(one), err))
 			continue
 		}
-		switch one := one.(type) {
-		case TokenBucket:
-			var err error
-			if kept[i], err = p.bucket(one); err != nil {
-				faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, one, err))
-			}
-		case FixedWindow, SlidingWindow, CalendarWindow, *FixedWindow, *SlidingWindow, *CalendarWindow:
-		case SlidingLog, *SlidingLog:
-			faults = append(faults, fmt.Errorf("policies[%d] (%T): a SlidingLog cannot be Prepaid, since it counts in every window: use a SlidingWindow", i, one))
-		case shadowed:
-			faults = append(faults, fmt.Errorf("policies[%d]: a Shadow cannot be Prepaid, since it would count permits that were not requested: enforce the policy, or leave out Prepaid", i))
-		case banning:
-			faults = append(faults, fmt.Errorf("policies[%d]: a policy with a Ban cannot be Prepaid, since a process would grant to a banned subject what it had charged before: leave out the Ban, or Prepaid", i))
-		case leased:
-			faults = append(faults, fmt.Errorf("policies[%d]: a WithLease cannot be Prepaid, since permits that were charged ahead are not settled: leave out one of them", i))
-		case keptOnChange:
-			faults = append(faults, fmt.Errorf("policies[%d]: a KeepOnChange cannot be Prepaid, since another process may have smaller numbers than permits were charged by: leave out one of them", i))
-		default:
-			if !isNil(one) {
-				faults = append(faults, fmt.Errorf("policies[%d] (%T): it cannot be Prepaid: use a TokenBucket, or a window", i, one))
-			}
-		}
+		kept[i] = changed
 	}
 	return kept, errors.Join(faults...)
 }
 
-// owed returns the MaxDebt of a policy.
-func owed(p Policy) int64 {
-	switch p := p.(type) {
-	case TokenBucket:
-		return p.MaxDebt
-	case FixedWindow:
-		return p.MaxDebt
-	case CalendarWindow:
-		return p.MaxDebt
-	}
-	v := reflect.ValueOf(p)
-	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return 0
-	}
-	pointed, _ := reflect.TypeAssert[Policy](v.Elem())
-	return owed(pointed)
-}
-
-// bucket returns a bucket whose Burst is smaller by what refills while permits are held.
-func (p Prepaid) bucket(b TokenBucket) (TokenBucket, error) {
-	if b.Rate < 1 || b.Per < time.Millisecond {
-		return b, nil // compile reports the fault
-	}
-	refills := math.Ceil(float64(b.Rate) * float64(p.Term) / float64(b.Per))
-	if refills > float64(b.burst()-1) {
-		return b, fmt.Errorf("Prepaid.Term is %v, in which %.0f permits refill: the Burst of %d must be larger; use a shorter Term or a larger Burst",
-			p.Term, refills, b.burst())
-	}
-	b.Name = b.PolicyName()
-	b.Burst = b.burst() - int64(refills)
-	return b, nil
-}
-
-// returnPrepaid gives back the permits that were charged ahead and not granted. It waits
-// for charges that are on their way. The error joins those of all calls.
-func (l *Limiter) returnPrepaid(ctx context.Context) error {
-	if l.accounts == nil {
+func noDebt(most int64) error {
+	if most <= 0 { // compile reports one below 0
 		return nil
 	}
-	for _, q := range l.accounts.charges.all() {
-		select {
-		case <-q.answered:
-		case <-ctx.Done():
-		}
-	}
-	var errs []error
-	for _, p := range l.accounts.permits.all() {
-		if err := ctx.Err(); err != nil { // the other permits are given back when they end
-			return errors.Join(append(errs, err)...)
-		}
-		errs = append(errs, p.giveBack(ctx))
-	}
-	return errors.Join(errs...)
+	return errors.New("it cannot be Prepaid, since it has a MaxDebt and permits that were charged ahead are not settled: leave out one of them")
 }
+
+// prepay says why permits of a policy with such terms cannot be charged ahead.
+func (p termed) prepay(Prepaid) (Policy, error) { return nil, p.terms.notPrepaid() }
+
+func (t *terms) notPrepaid() error {
+	switch {
+	case t.shadow:
+		return errors.New("a Shadow cannot be Prepaid, since it would count permits that were not requested: enforce the policy, or leave out Prepaid")
+	case t.banned:
+		return errors.New("a policy with a Ban cannot be Prepaid, since a process would grant to a banned subject what it had charged before: leave out the Ban, or Prepaid")
+	case t.leased:
+		return errors.New("a WithLease cannot be Prepaid, since permits that were charged ahead are not settled: leave out one of them")
+	case t.perRequest:
+		return errors.New("a PerRequest cannot be Prepaid, since it would count each charge as one request: leave out one of them")
+	}
+	return errors.New("a KeepOnChange cannot be Prepaid, since another process may have smaller numbers than permits were charged by: leave out one of them")
+}
+
+// charger charges permits ahead. It is a [prepaid.Charger].
+type charger Limiter
+
+// Charge charges permits of a subject, and returns how many are left.
+func (by *charger) Charge(ctx context.Context, subject string, cost int64) (charged prepaid.Charge, left int64, err error) {
+	l := (*Limiter)(by)
+	q := newRequest(subject, cost, len(l.set.Rules))
+	q.of, q.Asked = l, time.Now()
+	err = l.take(ctx, q)
+	q.Answered = time.Now()
+	if err != nil {
+		return nil, 0, err
+	}
+	var d Decision
+	l.judge(&d, q.Readings, kind.Wants(cost))
+	if d.Allowed {
+		charged = (*charge)(q)
+	}
+	return charged, d.Remaining, nil
+}
+
+// charge is a request of permits that were charged ahead. It is a [prepaid.Charge].
+type charge request
+
+// Taken returns the request by which they were charged.
+func (c *charge) Taken() *kind.Request { return &c.Request }
+
+// GiveBack gives back those that are left.
+func (c *charge) GiveBack(ctx context.Context, left int64) error {
+	rest := newRequest(c.Subject, left, len(c.Readings))
+	rest.of, rest.Asked, rest.Answered = c.of, c.Asked, c.Answered
+	copy(rest.Readings, c.Readings)
+	conclusion, err := rest.conclude(returns, 0)
+	if err == nil {
+		_, err = conclusion.finish(ctx)
+	}
+	if errors.Is(err, ErrRefund) { // they have come back by themselves
+		err = nil
+	}
+	return err
+}
+
+// spend makes d the decision that permits were granted which had been charged ahead.
+func (l *Limiter) spend(d *Decision, from *prepaid.Permits, index int64, told []kind.Reading, cost int64) {
+	l.judge(d, told, kind.Wants(cost))
+	d.request, d.permits, d.index, d.cost = (*request)(from.Charge.(*charge)), from, index, cost
+}
+
+func (l *Limiter) returnPrepaid(ctx context.Context) error { return l.accounts.Return(ctx) }

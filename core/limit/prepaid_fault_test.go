@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit/internal/kind"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -50,8 +51,8 @@ func prepaidTo(t *testing.T) (l *Limiter, calls *atomic.Int64, at *around) {
 	at = new(around)
 	rdb.AddHook(at)
 	l = must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
-		&Options{Budget: time.Minute, Fail: store.FailClosed, Prepaid: Prepaid{Most: 100, Term: time.Second}}))(t)
-	for n := 0; n < 1000 || l.accounts.of["s"][l.signature].current.Load().left() < 50; n++ {
+		&Options{Budget: time.Minute, Fail: store.FailClosed, MaxLocal: 1, Prepaid: Prepaid{Most: 100, Term: time.Second}}))(t)
+	for n := 0; n < 1000 || current(l, "s").Left() < 50; n++ {
 		must(l.Take(t.Context(), "s"))(t)
 		synctest.Wait()
 	}
@@ -144,15 +145,18 @@ func TestADenialDoesNotHidePermits(t *testing.T) {
 			must(l.Take(t.Context(), "s"))(t)
 		}
 		synctest.Wait()
-		one := l.accounts.of["s"][l.signature]
-		for i := 0; i < 1000 && (one.next.Load() == nil || one.current.Load().left() == 0); i++ { // or the next request might charge
+		ready := func() bool {
+			one, next := l.accounts.Held("s", l.set)
+			return next != nil && one.Left() > 0
+		}
+		for i := 0; i < 1000 && !ready(); i++ { // or the next request might charge
 			must(l.Take(t.Context(), "s"))(t)
 			synctest.Wait()
 		}
-		at, epoch := l.memory.epoch("s")
-		denial := newGrant("s", 1, 1)
-		denial.readings[0] = reading{denied: true, n: [4]int64{1_000_000, time.Hour.Milliseconds()}}
-		l.memory.keep(l, denial, at, epoch)
+		at, epoch := l.memory.Epoch("s")
+		denial := newRequest("s", 1, 1)
+		denial.Readings[0] = kind.Reading{Denied: true, N: [4]int64{1_000_000, time.Hour.Milliseconds()}}
+		l.memory.Keep(l.set, &denial.Request, at, epoch)
 		before := calls.Load()
 		if d := must(l.Take(t.Context(), "s"))(t); !d.Allowed || calls.Load() != before {
 			t.Errorf("a cost below the denial: got Allowed %v after %d calls, want a permit that was charged", d.Allowed, calls.Load()-before)

@@ -14,6 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit/internal/prepaid"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -46,15 +47,7 @@ func (f *fleet) process(t *testing.T) *Limiter {
 
 // crash ends the permits of a process without giving them back.
 func (f *fleet) crash(l *Limiter) {
-	l.accounts.mu.Lock()
-	defer l.accounts.mu.Unlock()
-	for _, one := range l.accounts.of["s"] {
-		for _, p := range []*permits{one.current.Load(), one.next.Load()} {
-			if p != nil {
-				p.close()
-			}
-		}
-	}
+	l.accounts.Drop("s")
 	f.crashes++
 }
 
@@ -133,11 +126,11 @@ func (f *fleet) ask(t *testing.T, l *Limiter, r *rand.Rand) bool {
 
 // tailOf returns the end of a policy's keys.
 func tailOf(p Policy) string {
-	r, err := p.compile()
+	r, err := p.compile(false)
 	if err != nil {
 		panic(err)
 	}
-	return r.id().tail
+	return r.Tail
 }
 
 // mostInWindow returns the most permits that were granted in one window, and how many
@@ -296,16 +289,16 @@ func TestABucketIsKeptSmaller(t *testing.T) {
 			f := newFleet(t, policy, Prepaid{Most: 256, Term: fleetTerm})
 			l := f.process(t)
 			take := func() bool { return must(l.Take(t.Context(), "s"))(t).Allowed }
-			var held *permits
-			for n := 0; held == nil || held.left() < 50; n++ {
+			var held *prepaid.Permits
+			for n := 0; held.Left() < 50; n++ {
 				if n == 500 {
 					t.Fatalf("%s: got fewer than 50 permits that are held, want 50: this test is about them", name)
 				}
 				take()
 				synctest.Wait()
-				held = l.accounts.of["s"][l.signature].current.Load()
+				held = current(l, "s")
 			}
-			time.Sleep(time.Duration(held.end-l.accounts.now()) - time.Millisecond)
+			time.Sleep(held.Lasts() - time.Millisecond)
 			n := 0
 			for take() {
 				n++
@@ -332,14 +325,14 @@ func TestPrepaidSizes(t *testing.T) {
 			}
 			n++
 			synctest.Wait()
-			one := l.accounts.of["s"][l.signature]
-			for _, p := range []*permits{one.current.Load(), one.next.Load()} {
+			one, next := l.accounts.Held("s", l.set)
+			for _, p := range []*prepaid.Permits{one, next} {
 				if p == nil {
 					continue
 				}
-				largest = max(largest, p.size)
-				if left := 1000 - p.g.readings[0].n[0]; 7*p.size > left {
-					t.Fatalf("got %d permits charged at once while %d were left, want an eighth of them", p.size, left)
+				largest = max(largest, p.Size())
+				if left := 1000 - p.Charge.Taken().Readings[0].N[0]; 7*p.Size() > left {
+					t.Fatalf("got %d permits charged at once while %d were left, want an eighth of them", p.Size(), left)
 				}
 			}
 		}
@@ -360,7 +353,7 @@ func TestResetEndsPermits(t *testing.T) {
 			must(l.Take(t.Context(), "s"))(t)
 		}
 		synctest.Wait()
-		for i := 0; i < 100 && current(l, "s").left() == 0; i++ { // the last request may take the last permit
+		for i := 0; i < 100 && current(l, "s").Left() == 0; i++ { // the last request may take the last permit
 			must(l.Take(t.Context(), "s"))(t)
 			synctest.Wait()
 		}

@@ -36,37 +36,37 @@ import (
 // Refund is safe for concurrent use. A nil or zero Decision has nothing to give back.
 func (d *Decision) Refund(ctx context.Context) error {
 	misuse.Context(ctx)
-	if d == nil || d.grant == nil {
+	if d == nil || d.request == nil {
 		return refuse("it is no decision of a limiter")
 	}
-	g := d.grant
-	if g.peek || g.denied {
+	q := d.request
+	if q.Peek || q.denied {
 		return refuse("it was denied, or a Peek")
 	}
-	l := g.of
+	l := q.of
 	if d.permits != nil {
-		if err := d.permits.refund(d.index, d.cost); err != nil {
-			return err
+		if err := d.permits.Refund(d.index, d.cost); err != nil {
+			return refuse(err.Error())
 		}
-		l.changed(g.subject)
+		l.changed(q.Subject)
 		l.count.refunded.Add(1)
 		return nil
 	}
-	c, err := g.conclude(refunds, 0)
+	c, err := q.conclude(refunds, 0)
 	if err != nil {
 		return err
 	}
-	longest, took := l.longest(g)
+	longest, took := l.longest(q)
 	switch {
 	case !took:
 		c.end(concluded)
-	case time.Since(g.answered) >= longest:
+	case time.Since(q.Answered) >= longest:
 		c.end(concluded)
 		return errTooLate
-	case !g.local:
+	case !q.local:
 		_, err := c.finish(ctx)
 		return err
-	case !l.local.refund(l, g):
+	case !l.local.Refund(l.set, &q.Request, q.at):
 		return errNothingLeft
 	default:
 		c.succeeded(Settlement{})
@@ -83,14 +83,14 @@ func refuse(why string) error { return fmt.Errorf("%w: %s", ErrRefund, why) }
 
 // longest returns how long after the decision any of its permits can be left, and whether
 // it took any.
-func (l *Limiter) longest(g *grant) (longest time.Duration, took bool) {
-	if g.open || g.cost == 0 {
+func (l *Limiter) longest(q *request) (longest time.Duration, took bool) {
+	if q.open || q.Cost == 0 {
 		return 0, false
 	}
-	for i, r := range l.rules {
-		if !g.readings[i].refused() {
+	for i, r := range l.set.Rules {
+		if !q.Readings[i].Refused() {
 			took = true
-			longest = max(longest, r.state(g.readings[i], g.cost).ResetAfter)
+			longest = max(longest, r.Figures(q.Readings[i], q.Cost).ResetAfter)
 		}
 	}
 	return longest, took

@@ -84,8 +84,8 @@ func BenchmarkScripts(b *testing.B) {
 	} {
 		l := must(New(rdb, "cost", []Policy{c.policy}, nil))(b)
 		for _, keys := range []int{1000, 100_000} {
-			measure(c.name, l.remote.script.Source(), keys, func(i int) ([]string, []any) {
-				return l.remote.keys(l, fmt.Sprint("user", i)), l.remote.argsOf(l.rules, 1, "token")
+			measure(c.name, l.remote.Script.Source(), keys, func(i int) ([]string, []any) {
+				return l.remote.Keys(fmt.Sprint("user", i)), l.remote.Args(1, "token")
 			})
 		}
 	}
@@ -105,13 +105,13 @@ func BenchmarkSeeds(b *testing.B) {
 		}
 		for many, n := range map[string]int{"known": 1, "50,000 known": 50_000 / len(policies), "new": len(subjects)} {
 			b.Run(name+"/"+many, func(b *testing.B) {
-				g := &grant{readings: make([]reading, len(policies))}
+				g := newRequest("", 0, len(policies))
 				b.ReportAllocs()
 				i := 0
 				for b.Loop() {
-					g.subject = subjects[i%n]
+					g.Subject = subjects[i%n]
 					i++
-					l.seeds.note(l, g)
+					l.local.Note(l.set, &g.Request, 2)
 				}
 			})
 		}

@@ -3,11 +3,10 @@ package limit
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/neap-go/neap/core/internal/inside"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/limit/internal/kind"
 )
 
 // Settlement is the result of a Settle.
@@ -65,31 +64,32 @@ type Settlement struct {
 func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error) {
 	misuse.Context(ctx)
 	switch {
-	case d == nil || d.grant == nil:
+	case d == nil || d.request == nil:
 		return Settlement{}, unsettled("it is no decision of a limiter")
 	case d.permits != nil:
 		return Settlement{}, unsettled("its permit was charged ahead (Prepaid)")
-	case actual < 0 || actual > exact:
+	case actual < 0 || actual > kind.Exact:
 		return Settlement{}, unsettled(fmt.Sprintf("the actual cost is %d: use 0 to 2^53", actual))
 	}
-	g := d.grant
-	l := g.of
-	if g.peek || g.denied {
+	q := d.request
+	l := q.of
+	if q.Peek || q.denied {
 		return Settlement{}, unsettled("it was denied, or a Peek")
 	}
 	if err := l.unsettled(); err != nil {
 		return Settlement{}, err
 	}
-	c, err := g.conclude(settles, actual)
+	c, err := q.conclude(settles, actual)
 	if err != nil {
 		return Settlement{}, err
 	}
 	var s Settlement
 	switch {
-	case g.open:
+	case q.open:
 		s.After = *d
-	case g.local:
-		s = l.local.settle(l, g, actual)
+	case q.local:
+		readings, forgiven := l.local.Settle(l.set, &q.Request, q.at, actual)
+		s = l.settlement(q, readings, forgiven)
 	default:
 		return c.finish(ctx)
 	}
@@ -100,8 +100,8 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 // changed ends the remembered denials of a subject, and makes the first caller that waits
 // for it ask again.
 func (l *Limiter) changed(subject string) {
-	l.memory.changed(subject)
-	l.queues.changed(subject)
+	l.memory.Changed(subject)
+	l.queues.Changed(subject)
 }
 
 func unsettled(why string) error { return fmt.Errorf("%w: %s", ErrSettle, why) }
@@ -109,7 +109,7 @@ func unsettled(why string) error { return fmt.Errorf("%w: %s", ErrSettle, why) }
 func init() { //nolint:gochecknoinits // package gate asks for it, and it is not for users
 	inside.OfLimiter = func(limiter any) inside.Limiter {
 		l := limiter.(*Limiter)
-		return inside.Limiter{HasLease: slices.ContainsFunc(l.rules, hasLease), IsPrepaid: l.opts.Prepaid.Most > 0, Unsettled: l.unsettled()}
+		return inside.Limiter{HasLease: l.set.Leases, IsPrepaid: l.opts.Prepaid.Most > 0, Unsettled: l.unsettled()}
 	}
 }
 
@@ -119,58 +119,22 @@ func (l *Limiter) unsettled() error {
 	if l.opts.Prepaid.Most > 0 {
 		return unsettled("the limiter is Prepaid, and keeps no permit for each request: leave out one of them")
 	}
-	for _, r := range l.rules {
-		if _, log := r.(*slidingLog); log && !r.id().once {
-			return unsettled(fmt.Sprintf("policy %q is a SlidingLog, which never holds more than its limit: use another policy, or PerRequest", r.id().name))
+	for _, r := range l.set.Rules {
+		if r.Entries && !r.Once {
+			return unsettled(fmt.Sprintf("policy %q is a SlidingLog, which never holds more than its limit: use another policy, or PerRequest", r.Name))
 		}
 	}
 	return nil
 }
 
-// canSettle reports whether a rule took permits for a decision and can be settled.
-func canSettle(r rule, told reading) bool { return !told.refused() && !r.id().once }
-
 // settlement reports readings as Peek does.
-func (l *Limiter) settlement(g *grant, readings []reading, forgiven int64) Settlement {
-	for i, r := range l.rules {
-		readings[i] = foresee(r, readings[i], 0, 1)
+func (l *Limiter) settlement(q *request, readings []kind.Reading, forgiven int64) Settlement {
+	for i, r := range l.set.Rules {
+		readings[i] = r.Foresee(readings[i], 0, 1)
 	}
 	s := Settlement{Forgiven: forgiven}
-	l.judge(&s.After, readings, aRequest(1))
-	s.After.Degraded = g.local && l.remote != nil
-	s.After.grant = l.refused // so that it cannot be refunded: it took nothing
+	l.judge(&s.After, readings, kind.Wants(1))
+	s.After.Degraded = q.local && l.remote != nil
+	s.After.request = l.refused // so that it cannot be refunded: it took nothing
 	return s
-}
-
-// settle does in Go what limits/settle.lua does.
-func (b *local) settle(l *Limiter, g *grant, actual int64) Settlement {
-	readings := make([]reading, len(l.rules))
-	forgiven := int64(0)
-	b.change(l, g, func(cells []*cell, now int64) {
-		forgiven = settleModel(l.rules, cells, now, g, actual, moment{g.at, g.at}, readings)
-		subject := l.space.Subject(g.subject)
-		for i, r := range l.rules {
-			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
-		}
-	})
-	return l.settlement(g, readings, forgiven)
-}
-
-// settleModel charges each rule or gives back to it. It returns the most that one rule
-// forgave.
-func settleModel(rules []rule, cells []*cell, now int64, g *grant, actual int64, at moment, into []reading) (forgiven int64) {
-	for i, r := range rules {
-		r.advance(cells[i], now)
-		if canSettle(r, g.readings[i]) {
-			n := max(int64(g.readings[i].instances), 1) // each permit counts n times
-			if more := actual - g.cost; more > 0 {
-				forgiven = max(forgiven, r.owe(cells[i], min(more, math.MaxInt64/n)*n)/n)
-			} else if more < 0 {
-				r.refund(cells[i], r.term(g.readings[i]), counts(r, g.cost, n), min(-more, math.MaxInt64/n)*n, at)
-			}
-		}
-		into[i] = r.read(cells[i], 0)
-		into[i].instances = g.readings[i].instances
-	}
-	return forgiven
 }

@@ -1,10 +1,5 @@
 package limit
 
-import "reflect"
-
-// shadowed is a policy that is decided and reported, and not enforced.
-type shadowed struct{ Policy }
-
 // Shadow returns a policy that is decided and reported and never enforced, so that you
 // see what it would do before it does it. It is decided in the same call as the others.
 // It has the same key as if it were enforced, so when you enforce it, it keeps what it
@@ -17,23 +12,4 @@ type shadowed struct{ Policy }
 //
 // A limiter with shadow policies alone admits every request, and its Decisions name no
 // Policy. The Shadow of a Shadow is the same policy.
-func Shadow(p Policy) Policy {
-	if _, already := p.(shadowed); already || isNil(p) {
-		return p
-	}
-	return shadowed{p}
-}
-
-func (s shadowed) compile() (rule, error) {
-	r, err := s.Policy.compile()
-	if err != nil {
-		return nil, err
-	}
-	r.id().shadow = true
-	return r, nil
-}
-
-func isNil(p Policy) bool {
-	v := reflect.ValueOf(p)
-	return p == nil || v.Kind() == reflect.Pointer && v.IsNil()
-}
+func Shadow(p Policy) Policy { return with(p, func(t *terms) { t.shadow = true }) }

@@ -67,7 +67,7 @@ func (c *counters) stats() Stats {
 func (l *Limiter) Stats() Stats {
 	misuse.Made(l.made(), errLimiter)
 	s := l.count.stats()
-	s.LocalStates = l.local.size()
+	s.LocalStates = l.local.Len()
 	s.Concluding = l.late.Stats().Pending
 	s.Open = l.remote != nil && l.remote.IsOpen()
 	return s
@@ -76,8 +76,8 @@ func (l *Limiter) Stats() Stats {
 // gauge returns what the store reports about the limiter.
 func (l *Limiter) gauge() store.Gauge {
 	g := store.Gauge{Primitive: store.Limit, Name: l.name, Waiting: int(l.count.waiting.Load()), Background: l.late.Stats().Pending, Open: l.remote.IsOpen()}
-	for _, r := range l.rules {
-		g.Policies = append(g.Policies, r.id().name)
+	for _, r := range l.set.Rules {
+		g.Policies = append(g.Policies, r.Name)
 	}
 	return g
 }

@@ -77,7 +77,7 @@ func (f *feature) specs(rng *rand.Rand, row string, i int) (all []spec) {
 				k = kinds[slices.Index(names(kinds), row)]
 			}
 			if f.changed && k.drains { // the others begin afresh under other numbers
-				k = kinds[len(kinds)-1]
+				k = kinds[slices.Index(names(kinds), "kept bucket")]
 			}
 			s := k.of(rng, i+n+try)
 			if f.change != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/neap-go/neap/core/limit/internal/line"
 )
 
 // ErrQueue reports that Options.MaxWaiting callers of the limiter wait already. Nothing
@@ -59,44 +61,49 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	if err := l.check(ctx, subject, n); err != nil {
 		return Decision{}, err
 	}
-	w, queued := l.join(subject, n, most)
+	w, queued := l.queues.Join(l.set, subject, n, most, l.opts.Budget)
 	switch {
 	case w == nil && (queued || most == nil):
 		return Decision{}, ErrQueue
 	case w == nil:
 		return l.TakeN(ctx, subject, n)
 	}
-	defer l.queues.leave(w)
-	for {
-		began := time.Now()
-		f := w.of.forecast(w)
-		if f.refusal != nil {
-			l.tell(ctx, n, f.refusal, nil, 0)
-			return *f.refusal, nil
-		}
-		if f.first {
-			w.of.look(f.rest)
-		}
-		if most != nil {
-			f.left += l.opts.Budget // for the last call
-		}
-		if f.rest <= 0 && (f.first || f.left <= 0) {
-			d, took, err := l.ask(ctx, subject, n, false)
-			w.of.answered(w, &d, err, f.freed)
-			if err != nil || d.Allowed {
-				l.tell(ctx, n, &d, err, took)
-				return d, err
-			}
-			continue
-		}
-		if !f.first {
-			f.rest = forever
-		}
-		if err := w.sleep(ctx, min(f.rest, max(f.left, leastRest))-time.Since(began)); err != nil {
-			l.tell(ctx, n, new(Decision), err, 0)
-			return Decision{}, err
-		}
+	defer l.queues.Leave(w)
+	var d Decision
+	var took time.Duration
+	var failed error
+	denial, err := w.Wait(ctx, func() (line.Answer, error) {
+		d, took, failed = l.ask(ctx, subject, n, false)
+		return answer(d), failed
+	})
+	switch {
+	case denial != nil:
+		d, took = l.denied(denial), 0
+	case failed == nil && err != nil: // it did not wait for an answer
+		d, took = Decision{}, 0
 	}
+	l.tell(ctx, n, &d, err, took)
+	return d, err
 }
 
-const forever = time.Duration(1<<63 - 1)
+// answer returns what the callers that wait need to know of a decision.
+func answer(d Decision) line.Answer {
+	a := line.Answer{Allowed: d.Allowed, RetryAfter: d.RetryAfter, Of: d}
+	if d.request != nil && len(d.request.Readings) > 0 && d.permits == nil {
+		a.Readings = d.request.Readings
+	}
+	return a
+}
+
+// denied returns the decision of a denial that was foreseen.
+func (l *Limiter) denied(by *line.Denial) (d Decision) {
+	was := by.Of.(Decision)
+	if by.Readings == nil {
+		d = was
+	} else {
+		l.judge(&d, by.Readings, by.Wanted)
+		d.request, d.Degraded, d.Cause = l.refused, was.Degraded, was.Cause
+	}
+	d.RetryAfter = by.RetryAfter
+	return d
+}

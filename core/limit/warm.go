@@ -2,11 +2,8 @@ package limit
 
 import (
 	"context"
-	"slices"
 
-	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
-	"github.com/neap-go/neap/core/script"
 )
 
 // Warm connects to Redis, loads the limiter's scripts on every node of a cluster, and
@@ -26,20 +23,5 @@ func (l *Limiter) Warm(ctx context.Context) error {
 	if l.remote == nil {
 		return ctx.Err()
 	}
-	return l.remote.warm(ctx, l)
-}
-
-func (r *remote) warm(ctx context.Context, l *Limiter) error {
-	scripts := []*script.Script{r.script, resetScript, r.settle}
-	if slices.ContainsFunc(l.rules, hasBan) {
-		scripts = append(scripts, banScript)
-	}
-	if r.leased {
-		scripts = append(scripts, renewEstimatesScript)
-	}
-	return ask.Warm(ctx, r.Store, func(ctx context.Context, run *ask.Runner) error {
-		asked := *r
-		asked.asker = &asker{Decider: &ask.Decider{Runner: *run}}
-		return asked.take(ctx, l, newGrant("warm", 0, len(l.rules)))
-	}, scripts...)
+	return l.remote.Warm(ctx)
 }

@@ -40,6 +40,8 @@ var layers = [][]string{
 	{"core/internal/ask"},
 	{"core/internal/decisions"},
 	{"core/script/scripttest", "neaptest"}, // for users' tests: what starts servers, and what does without
+	{"core/limit/internal/kind", "core/limit/internal/cache"},
+	{"core/limit/internal/wire", "core/limit/internal/cells", "core/limit/internal/denials", "core/limit/internal/prepaid", "core/limit/internal/line"},
 	{"core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate", "contrib/redis_rate"}, // the second is a limiter in another library's words
 	{"internal/iptable", "internal/gatefake"},
@@ -83,7 +85,7 @@ var permitted = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	rootPackage, "lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/reply", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/background", "core/internal/wire", "core/internal/call", "core/internal/inside", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
+	rootPackage, "lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/reply", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/background", "core/internal/wire", "core/internal/call", "core/internal/inside", "core/script", "core/script/scripttest", "core/store", "core/limit/internal/kind", "core/limit/internal/cache", "core/limit/internal/wire", "core/limit/internal/cells", "core/limit/internal/denials", "core/limit/internal/prepaid", "core/limit/internal/line", "core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest", "internal/gatehttp/echotest", "console", "contrib/redis_rate",
 }
 

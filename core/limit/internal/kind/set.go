@@ -1,0 +1,141 @@
+package kind
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Set is the rules of a limiter: all of them grant, or none is charged. The enforced ones come
+// before the shadows.
+type Set struct {
+	Rules []*Rule
+	// Signature identifies the rules.
+	Signature string
+	// Bans, Leases and Moves report that one of the rules has a ban, has a lease, or moves.
+	Bans, Leases, Moves bool
+}
+
+// NewSet returns the set of some rules.
+func NewSet(rules []*Rule) *Set {
+	s := &Set{Rules: rules}
+	var signature strings.Builder
+	for _, r := range rules {
+		fmt.Fprintf(&signature, "%d:%s:%t:%t:%s ", len(r.Tail), r.Tail, r.Shadow, r.Once, r.Kept)
+		if r.Ban != nil {
+			signature.WriteString(r.Ban.Tail + " ")
+		}
+		s.Bans, s.Leases, s.Moves = s.Bans || r.Ban != nil, s.Leases || r.Lease > 0, s.Moves || r.Moves
+	}
+	s.Signature = signature.String()
+	return s
+}
+
+// Take does what the scripts do. It reads every rule's cell at now. If all enforced rules
+// grant, it charges each rule that grants. It reports whether it charged any. A cost of -n asks
+// about n permits and takes none. It decides for one of n instances; with an n of 0 or 1 it
+// decides as the scripts do.
+func (s *Set) Take(cells []*Cell, n, now, cost int64, into []Reading) (charged bool) {
+	granted := true
+	for i, r := range s.Rules {
+		asked := r.Costs(max(cost, -cost))
+		all, fits := r.room(asked, n)
+		r.Advance(cells[i], now)
+		into[i] = r.Read(cells[i], all)
+		if asked > 0 && (!fits || all*r.Unit > r.Room(cells[i], r.Limit*r.Unit)) {
+			into[i].Denied = true
+			granted = granted && r.Shadow
+		}
+	}
+	banned := s.ban(cells, now/1000, cost, into)
+	charged = granted && cost > 0 && !banned
+	for i, r := range s.Rules {
+		if charged && !into[i].Refused() {
+			into[i] = r.charge(cells[i], r.counts(r.Costs(cost), n))
+		}
+		if n > 1 {
+			into[i].Instances = int32(n) //nolint:gosec // it is bounded where it is set
+		}
+	}
+	return charged
+}
+
+// charge takes permits from an advanced cell and returns what the script would report.
+func (r *Rule) charge(c *Cell, permits int64) Reading {
+	r.Add(c, permits*r.Unit)
+	told := r.Read(c, 0)
+	if r.Entries {
+		told.N[2] = c.now // their mark
+	}
+	return told
+}
+
+// ban writes into the readings how long each ban still lasts, and reports whether a ban of an
+// enforced rule does. If none does, it counts the denials. A cost of 0 or less counts nothing.
+// now is in milliseconds.
+func (s *Set) ban(cells []*Cell, now, cost int64, into []Reading) (banned bool) {
+	for i, r := range s.Rules {
+		if r.Ban != nil {
+			into[i].Ban = cells[i].Ban.Left(now)
+		}
+	}
+	banned = s.Banned(into)
+	for i, r := range s.Rules {
+		if b := r.Ban; b != nil && cost > 0 && !banned && into[i].Denied && into[i].Ban == 0 {
+			into[i].Ban = b.count(cells[i].Ban, now)
+		}
+	}
+	return banned
+}
+
+// Banned reports whether a ban of an enforced rule lasts.
+func (s *Set) Banned(readings []Reading) bool {
+	for i, r := range s.Rules {
+		if readings[i].Ban > 0 && !r.Shadow {
+			return true
+		}
+	}
+	return false
+}
+
+// Verdict is what the figures of a set's rules mean together.
+type Verdict struct {
+	Allowed bool
+	// Binds is the index of the enforced rule that binds, or -1 if there is none. More is how
+	// many further such requests it admits.
+	Binds int
+	More  int64
+}
+
+// Judge returns what the readings mean for a request that asks for w, and the figures of each rule,
+// in the room of few.
+func (s *Set) Judge(readings []Reading, w Wanted, few []Figures) (Verdict, []Figures) {
+	v := Verdict{Allowed: true, Binds: -1}
+	all := slices.Grow(few[:0], len(s.Rules))
+	for i, r := range s.Rules {
+		f := r.figures(readings[i], w.Of(r))
+		readings[i].bar(&f)
+		all = append(all, f)
+		if r.Shadow {
+			continue
+		}
+		v.Allowed = v.Allowed && f.Allowed
+		if more := f.Remaining / max(w.Of(r), 1); v.Binds < 0 || binds(&f, more, &all[v.Binds], v.More) {
+			v.Binds, v.More = i, more
+		}
+	}
+	return v, all
+}
+
+// binds reports whether a rule binds more than another one. more is how many further such
+// requests each of them admits. Remaining alone cannot decide it: one policy counts requests,
+// and another tokens.
+func binds(f *Figures, more int64, than *Figures, others int64) bool {
+	switch {
+	case f.RetryAfter != than.RetryAfter:
+		return f.RetryAfter > than.RetryAfter
+	case more != others:
+		return more < others
+	}
+	return f.Remaining < than.Remaining
+}

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"context"
+	"slices"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/reply"
+	"github.com/neap-go/neap/core/limit/internal/kind"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+// These are the scripts that do not decide.
+var (
+	BanScript   = script.FromFS(lua.FS, "limit_ban.lua").Batched()
+	ResetScript = script.FromFS(lua.FS, "limit_reset.lua").Batched().Replies(reply.From(0), nil)
+	RenewScript = script.FromFS(lua.FS, "limit_renew.lua").Essential().Batched()
+)
+
+// Warm loads the scripts on every node of a cluster and makes one decision that takes nothing.
+func (r *Remote) Warm(ctx context.Context) error {
+	scripts := []*script.Script{r.Script, ResetScript, r.Settle}
+	if r.set.Bans {
+		scripts = append(scripts, BanScript)
+	}
+	if r.set.Leases {
+		scripts = append(scripts, RenewScript)
+	}
+	return ask.Warm(ctx, r.Store, func(ctx context.Context, run *ask.Runner) error {
+		asked := *r
+		asked.Asker = &Asker{Decider: &ask.Decider{Runner: *run}}
+		return asked.Take(ctx, &kind.Request{Subject: "warm", Readings: make([]kind.Reading, len(r.set.Rules))})
+	}, scripts...)
+}
+
+// Reset forgets what a subject has taken. It reports whether there was anything.
+func (r *Remote) Reset(ctx context.Context, subject string) (found bool, err error) {
+	keys := make([]string, 0, len(r.set.Rules))
+	for _, rule := range r.set.Rules {
+		keys = append(keys, r.Space.Key(subject, rule.Tail))
+		if rule.Estimates { // in another process the policy may have a lease
+			keys = append(keys, r.estimatesOf(rule, subject))
+		}
+	}
+	reply, err := r.Run(ctx, ResetScript, keys)
+	n, _ := reply.(int64)
+	return n > 0, err
+}
+
+// bansOf returns the keys of a subject's ban records.
+func (r *Remote) bansOf(rules []*kind.Rule, subject string) (keys []string) {
+	for _, rule := range rules {
+		if b := rule.Ban; b != nil {
+			keys = append(keys, r.Space.Key(subject, b.Tail))
+		}
+	}
+	return keys
+}
+
+// Bans makes a ban of duration milliseconds under each of some rules. With 0 it lifts them, and
+// with -1 it only asks. It returns how long each ban would still have lasted before.
+func (r *Remote) Bans(ctx context.Context, rules []*kind.Rule, subject string, duration int64) (lefts []int64, err error) {
+	args := append(make([]any, 0, 1+len(rules)), kind.Integer(duration))
+	for _, rule := range rules {
+		args = append(args, kind.Integer(rule.Ban.Most))
+	}
+	told, err := r.Run(ctx, BanScript.Replies(nil, reply.List(len(rules), reply.Any)), r.bansOf(rules, subject), args...)
+	if err != nil {
+		return nil, err
+	}
+	lefts, _ = reply.Numbers(told)
+	if slices.ContainsFunc(lefts, func(left int64) bool { return !kind.IsBan(left) }) {
+		return nil, broken(BanScript)
+	}
+	return lefts, nil
+}

@@ -1,0 +1,132 @@
+package wire
+
+import (
+	"math"
+
+	"github.com/neap-go/neap/core/internal/call"
+	"github.com/neap-go/neap/core/internal/reply"
+	"github.com/neap-go/neap/core/limit/internal/kind"
+)
+
+// replies returns what the script replies to a decision, for [script.Script.Replies].
+func (r *Remote) replies() (number func(n int64) bool, other func(told any) bool) {
+	many, first := 0, r.set.Rules[0]
+	for _, rule := range r.set.Rules {
+		if many += toldWidth(rule); rule.Ban != nil {
+			many += toldOfBan
+		}
+	}
+	if r.Alone {
+		many = first.Width
+		if _, packs := first.Unpack(0); packs {
+			number = reply.Any
+		}
+	}
+	list, time := reply.List(many, reply.Any), reply.List(1, reply.Any)
+	return number, func(told any) bool {
+		if text, is := told.(string); is && r.Alone {
+			_, ok := first.UnpackText(text)
+			return ok
+		}
+		return list(told) && (!r.Alone || many > 2 && !r.set.Moves) || r.set.Moves && time(told)
+	}
+}
+
+// read reads a decision. ok is false if a record is broken.
+func (r *Remote) read(told *call.Call, cost int64, into []kind.Reading) (ok bool) {
+	if numbers, place := told.Told(); numbers != nil {
+		return readTold(r.set, numbers, place, cost, into)
+	}
+	first := r.set.Rules[0]
+	if n, is := told.Int(); is {
+		packed, denied := reply.Signed(n)
+		into[0], ok = first.Unpack(packed)
+		into[0].Denied = denied
+		return ok
+	}
+	list := told.Reply()
+	if text, is := list.(string); is {
+		into[0], ok = first.UnpackText(text)
+		return ok
+	}
+	if r.Alone {
+		into[0] = readSlice(list.([]any))
+		return first.Plausible(into[0])
+	}
+	var few [4 * kind.Few]int64
+	numbers := few[:0]
+	for _, number := range list.([]any) {
+		numbers = append(numbers, number.(int64))
+	}
+	return readTold(r.set, numbers, 1, cost, into)
+}
+
+// readTold reads what limits/take.lua told of a run, for the request at that place in it,
+// from 1 on.
+func readTold(set *kind.Set, numbers []int64, place, cost int64, into []kind.Reading) (ok bool) {
+	if numbers[0] < 0 {
+		return false
+	}
+	bans, granted := numbers, int64(math.MaxInt64) // what the enforced policies grant
+	for _, r := range set.Rules {
+		if !r.Shadow {
+			granted = min(granted, bans[0])
+		}
+		bans = bans[toldWidth(r):]
+	}
+	rest := bans
+	for _, r := range set.Rules {
+		if r.Ban != nil {
+			if rest[0] > 0 && !r.Shadow {
+				granted = 0
+			}
+			rest = rest[toldOfBan:]
+		}
+	}
+	for i, r := range set.Rules {
+		var ban, left int64
+		if r.Ban != nil {
+			if left = bans[0]; left > 0 {
+				ban = left
+			} else if bans[1] > 0 && place >= bans[2] {
+				ban = bans[1]
+			}
+			if !kind.IsBan(bans[0]) || !kind.IsBan(bans[1]) {
+				return false
+			}
+			bans = bans[toldOfBan:]
+		}
+		fits, charged := numbers[0], min(granted, numbers[0])
+		if left > 0 || cost <= 0 {
+			charged = 0
+		}
+		into[i] = told(r, numbers[1:], max(charged-place, 0)*r.Units(cost), place <= charged)
+		into[i].Denied, into[i].Ban = place > fits, ban
+		if !r.Plausible(into[i]) {
+			return false
+		}
+		numbers = numbers[toldWidth(r):]
+	}
+	return true
+}
+
+// told returns a reading from a policy's numbers in the reply of limits/take.lua. back is how
+// many units the requests behind this one took, and charged says that the policy was charged
+// for this one.
+func told(r *kind.Rule, numbers []int64, back int64, charged bool) (told kind.Reading) {
+	copy(told.N[:r.Width], numbers)
+	told.N[r.Counted] -= back
+	if r.Entries && charged {
+		told.N[2] = numbers[r.Width] // the mark
+	}
+	return told
+}
+
+// readSlice reads the numbers of one policy.
+func readSlice(numbers []any) (r kind.Reading) {
+	for i, number := range numbers {
+		r.N[i] = number.(int64)
+	}
+	r.N[0], r.Denied = reply.Signed(r.N[0])
+	return r
+}
