@@ -67,6 +67,12 @@ func (w *walk) setBack() {
 	if w.all.clock == nil || w.rng.IntN(2) > 0 || slices.ContainsFunc(w.model.parts, ends) {
 		return
 	}
+	for subject, m := range w.beside {
+		if slices.ContainsFunc(m.parts, ends) { // another subject takes its place
+			delete(w.beside, subject)
+			w.left[subject[:1]]++
+		}
+	}
 	window := min(w.last.States[w.rng.IntN(len(w.last.States))].Window, 400*day)
 	back := time.Duration(w.rng.Int64N(int64(window)+int64(time.Second))) / w.grain() * w.grain()
 	w.note("the clock of Redis is set back by %v", back)

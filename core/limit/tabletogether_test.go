@@ -3,6 +3,7 @@ package limit_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -37,7 +38,9 @@ func (w *walk) together() {
 		}
 		subject, a := "s", &answer{cost: cost, peek: peek}
 		if !w.driver.lone {
-			subject = []string{"s", "s", "s", "t", "u"}[w.rng.IntN(5)]
+			if subject = []string{"s", "s", "s", "t", "u"}[w.rng.IntN(5)]; w.left[subject] > 0 {
+				subject += strconv.Itoa(w.left[subject])
+			}
 		}
 		got[subject] = append(got[subject], a)
 		calling.Go(func() {

@@ -24,6 +24,7 @@ type walk struct {
 	limiters []*limit.Limiter
 	model    *model
 	beside   map[string]*model // of other subjects, which have no other processes
+	left     map[string]int    // how many subjects with such a first letter are asked no more
 
 	ones []*process // that may lose Redis; nil if none does
 	away bool       // they have lost it
@@ -71,7 +72,7 @@ func (w *walk) open(all processes, name string) {
 	w.name, w.all = name, all
 	w.model.lingers = all.clock != nil
 	w.model.become(w.versions[0])
-	w.beside, w.ones, w.away = map[string]*model{}, nil, false
+	w.beside, w.left, w.ones, w.away = map[string]*model{}, map[string]int{}, nil, false
 	for i, specs := range w.versions {
 		opts, makes := w.feature.opts, all.one
 		if w.feature.outages {
