@@ -34,7 +34,7 @@ var limitBugs = []source{
 		{"a kept bucket rounds up what has drained", "return whole / per\n", "return CeilDiv(whole, per)\n"},
 		{"a kept bucket in process goes on counting under other numbers", "if debt := c.owes(); debt == 0 || !b.charged(c) ||", "if debt := c.owes(); debt == 0 ||"},
 		{"a kept bucket in process gives back under other numbers", "if debt == 0 || !b.charged(c) || c.from > at.Latest", "if debt == 0 || c.from > at.Latest"},
-		{"a kept bucket tells a time by its own rate", "return max(gone(r.N[0]-debt, r.N[2], r.N[3])-r.N[1], 0)", "return max(gone(r.N[0]-debt, b.drain, b.per)-r.N[1], 0)"},
+		{"a kept bucket tells a time as if none had passed", "return max(gone(r.N[0]-debt, r.N[2], r.N[3])-r.N[1], 0)", "return max(gone(r.N[0]-debt, r.N[2], r.N[3]), 0)"},
 	}},
 	{"core/limit/internal/kind/calendar.go", []bug{
 		{"a calendar in process outlives its window", "if c.m = min(c.m, w.boundsAt(c.now).at[2]); c.now >= c.m {", "if c.now > c.m {"},
@@ -222,7 +222,7 @@ var kindBugs = []source{
 		{"a day begins at midnight, whatever the clocks skip", "\t\tif start.Before(t) {\n\t\t\tstart = t\n\t\t}\n", ""},
 		{"a month begins on its second day", "return year, month + time.Month(n), 1", "return year, month + time.Month(n), 2"},
 		{"a week begins on Sunday", "day - (int(t.Weekday())+6)%7 + 7*n", "day - int(t.Weekday()) + 7*n"},
-		{"an hour that is shown twice is one window", "if offset, _ := c.offset(until); (until.Unix()+int64(offset/time.Second))%hour == 0 {\n\t\t\treturn until\n\t\t}", "if offset, _ := c.offset(until); offset > 1<<62 {\n\t\t\treturn until\n\t\t}"},
+		{"clocks set to a full hour begin no hour", "if offset, _ := c.offset(until); (until.Unix()+int64(offset/time.Second))%hour == 0 {\n\t\t\treturn until\n\t\t}", "if offset, _ := c.offset(until); offset > 1<<62 {\n\t\t\treturn until\n\t\t}"},
 	}},
 	{"core/limit/internal/kind/log.go", []bug{
 		{"a log keeps its memory", "if c.room > 2*len(c.log)+8 {", "if false {"},

@@ -22,6 +22,7 @@ func TestPeriodsBeginWhereTheClocksSay(t *testing.T) {
 		{"an hour that comes twice", "Europe/Berlin", Hour, "2026-10-25T01:30:00Z", [4]string{"2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z", "2026-10-25T03:00:00Z"}},
 		{"an hour that is left out", "Europe/Berlin", Hour, "2026-03-29T00:30:00Z", [4]string{"2026-03-28T23:00:00Z", "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"}},
 		{"clocks set back by half an hour", "Australia/Lord_Howe", Hour, "2026-04-04T15:10:00Z", [4]string{"2026-04-04T14:00:00Z", "2026-04-04T15:00:00Z", "2026-04-04T15:30:00Z", "2026-04-04T16:30:00Z"}},
+		{"clocks set forward to a full hour", "Asia/Pyongyang", Hour, "2018-05-04T14:40:00Z", [4]string{"2018-05-04T13:30:00Z", "2018-05-04T14:30:00Z", "2018-05-04T15:00:00Z", "2018-05-04T16:00:00Z"}},
 		{"a day", "Asia/Shanghai", Day, "2026-11-25T16:00:00Z", [4]string{"2026-11-24T16:00:00Z", "2026-11-25T16:00:00Z", "2026-11-26T16:00:00Z", "2026-11-27T16:00:00Z"}},
 		{"a day of 23 hours", "Europe/Berlin", Day, "2026-03-29T12:00:00Z", [4]string{"2026-03-27T23:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", "2026-03-30T22:00:00Z"}},
 		{"a day of 25 hours", "America/New_York", Day, "2026-11-01T12:00:00Z", [4]string{"2026-10-31T04:00:00Z", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z", "2026-11-03T05:00:00Z"}},
