@@ -102,5 +102,5 @@ func (m *Memory) Changed(subject string) {
 	}
 }
 
-// Subjects are those of which denials are remembered.
+// Subjects returns the subject of each denial.
 func (m *Memory) Subjects() []string { return m.denials.Subjects() }

@@ -12,7 +12,7 @@ import (
 )
 
 // server charges whatever it is asked for, after a while.
-type server struct{ window *kind.Set }
+type server struct{ takes time.Duration }
 
 type taken struct{ kind.Request }
 
@@ -21,7 +21,7 @@ func (t *taken) Taken() *kind.Request { return &t.Request }
 func (*taken) GiveBack(context.Context, int64) error { return nil }
 
 func (s server) Charge(_ context.Context, subject string, cost int64) (Charge, int64, error) {
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(s.takes)
 	reading := kind.Reading{N: [4]int64{cost, time.Hour.Milliseconds()}}
 	return &taken{kind.Request{Subject: subject, Cost: cost, Readings: []kind.Reading{reading}}}, 1_000_000, nil
 }
@@ -42,7 +42,7 @@ func TestTheRateCountsEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := aWindow(t)
 		a := New(20, time.Minute, 1)
-		one, by := a.Of("s", set), server{set}
+		one, by := a.Of("s", set), server{10 * time.Millisecond}
 		take := func(cost int64) {
 			if from, _, _ := one.Take(by, cost, nil); from != nil {
 				return
@@ -128,11 +128,11 @@ func TestAResetEndsThePermitsOfItsSubject(t *testing.T) {
 func TestWhatIsChargedAheadIsGrantedWithoutMemory(t *testing.T) { //nolint:paralleltest // it counts allocations
 	set := aWindow(t)
 	a := New(1_000_000, time.Minute, 1)
-	charged, _, _ := server{set}.Charge(t.Context(), "s", 1_000_000)
+	charged, _, _ := server{}.Charge(t.Context(), "s", 1_000_000)
 	p := &Permits{Charge: charged, of: a, end: a.now() + int64(time.Minute), size: 1_000_000, given: make([]atomic.Uint64, 1_000_000/32)}
 	p.add(1_000_000)
 	a.Of("s", set).current.Store(p)
-	var by Charger = server{set}
+	var by Charger = server{}
 	if n := testing.AllocsPerRun(1000, func() {
 		var few [kind.Few]kind.Reading
 		if from, _, told := a.Of("s", set).Take(by, 1, few[:0]); from != p || len(told) != 1 {
