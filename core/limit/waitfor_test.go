@@ -258,3 +258,38 @@ func TestWaitForAsLongAsItTakes(t *testing.T) {
 		}
 	})
 }
+
+// TestWhenTheFirstLeavesTheNextIsAdmitted at once, if what it asks for is free: whatever the policy says of the
+// larger cost that the first one waited for.
+func TestWhenTheFirstLeavesTheNextIsAdmitted(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]limit.Policy{
+		"bucket":  limit.TokenBucket{Rate: 10, Per: time.Hour},
+		"kept":    limit.KeepOnChange(limit.TokenBucket{Name: "kept", Rate: 10, Per: time.Hour}),
+		"window":  limit.FixedWindow{Limit: 10, Window: time.Hour},
+		"sliding": limit.SlidingWindow{Limit: 10, Window: time.Hour},
+		"log":     limit.SlidingLog{Limit: 10, Window: time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newTestLocal(t, nil, p)
+			must(l.TakeN(t.Context(), "s", 7))(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			all.Go(func() {
+				if d, err := l.WaitN(ctx, "s", 5); !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: five of three that are left: got %+v, %v, want it waiting until it leaves", name, d, err)
+				}
+			})
+			synctest.Wait()
+			began := time.Now()
+			all.Go(func() {
+				if d := must(l.Wait(t.Context(), "s"))(t); !d.Allowed || time.Since(began) > time.Millisecond {
+					t.Errorf("%s: one of three that are left: got %+v after %v, want it when the first has left", name, d, time.Since(began))
+				}
+			})
+			synctest.Wait()
+			cancel()
+			all.Wait()
+		})
+	}
+}

@@ -12,8 +12,9 @@ type Set struct {
 	Rules []*Rule
 	// Signature identifies the rules.
 	Signature string
-	// Bans, Leases and Moves report that one of the rules has a ban, has a lease, or moves.
-	Bans, Leases, Moves bool
+	// Bans, Leases, Moves and Entries report that one of the rules has a ban, has a lease, moves, or
+	// has entries.
+	Bans, Leases, Moves, Entries bool
 }
 
 // NewSet returns the set of some rules.
@@ -25,7 +26,8 @@ func NewSet(rules []*Rule) *Set {
 		if r.Ban != nil {
 			signature.WriteString(r.Ban.Tail + " ")
 		}
-		s.Bans, s.Leases, s.Moves = s.Bans || r.Ban != nil, s.Leases || r.Lease > 0, s.Moves || r.Moves
+		s.Bans, s.Leases = s.Bans || r.Ban != nil, s.Leases || r.Lease > 0
+		s.Moves, s.Entries = s.Moves || r.Moves, s.Entries || r.Entries
 	}
 	s.Signature = signature.String()
 	return s

@@ -148,6 +148,9 @@ func (q *queue) remove(w *Waiter) {
 		}
 	}
 	if first == w && q.order.left > 0 {
+		if q.last != nil && !q.last.Allowed && w.set.Entries { // it tells when w would have been granted, and not when others are
+			q.last = nil
+		}
 		q.order.first().hear()
 	}
 }
