@@ -89,7 +89,29 @@ func valueOf(p Policy) Policy {
 	return p
 }
 
+// isNil reports whether there is no policy: also if a caller's own type has embedded none.
 func isNil(p Policy) bool {
+	if of, is := p.(termed); is {
+		return isNil(of.Policy)
+	}
 	v := reflect.ValueOf(p)
-	return p == nil || v.Kind() == reflect.Pointer && v.IsNil()
+	if !v.IsValid() {
+		return true
+	}
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return true
+		}
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Anonymous && f.IsExported() && f.Type.Implements(reflect.TypeFor[Policy]()) {
+			embedded, _ := v.Field(i).Interface().(Policy)
+			return isNil(embedded)
+		}
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -62,5 +63,19 @@ func TestTermsHoldTogether(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAPolicyThatIsNoneInATypeOfItsOwn is refused as one that is nil.
+func TestAPolicyThatIsNoneInATypeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var none *limit.FixedWindow
+	for _, p := range []limit.Policy{mine{}, &mine{}, mine{none}, mine{mine{}}, limit.Shadow(mine{}), (*mine)(nil)} {
+		if _, err := limit.NewLocal("n", []limit.Policy{p}, nil); err == nil || !strings.Contains(err.Error(), "policies[0] is nil") {
+			t.Errorf("%#v: got %v, want it refused as nil", p, err)
+		}
+	}
+	if _, err := limit.NewLocal("n", []limit.Policy{mine{limit.FixedWindow{Limit: 1, Window: time.Hour}}}, nil); err != nil {
+		t.Errorf("a policy in a type of its own: got %v, want it accepted", err)
 	}
 }
