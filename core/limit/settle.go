@@ -13,7 +13,9 @@ import (
 type Settlement struct {
 	// After is the limiter's state afterwards, as Peek would report it. While the subject
 	// owes more than its limit, Remaining is 0, and RetryAfter is how long until a permit
-	// is free. It says nothing of bans, and counts estimates whose lease has ended.
+	// is free. It says nothing of bans, and counts estimates whose lease has ended. Redis does
+	// not read policies that a Settle does not change: a [PerRequest], and a [Shadow] that had
+	// denied. They are told as they were at the decision, aged.
 	After Decision
 	// Forgiven is how many permits of the actual cost were not charged, because a policy
 	// would owe more than its MaxDebt. With several policies it is the largest such

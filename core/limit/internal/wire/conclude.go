@@ -38,7 +38,11 @@ func (r *Remote) Conclude(ctx context.Context, sc *script.Script, c *Conclusion)
 	for again := false; ; again = true {
 		keys, args := r.ToConclude(c)
 		if len(keys) == 1 { // only the marker: all policies are shadows that denied, or PerRequest
-			return Concluded{Readings: slices.Clone(c.Readings), Changed: true, Untouched: true}, nil
+			told := slices.Clone(c.Readings)
+			for i, rule := range r.set.Rules {
+				told[i] = rule.Age(told[i], time.Since(c.Answered).Microseconds())
+			}
+			return Concluded{Readings: told, Changed: true, Untouched: true}, nil
 		}
 		var result ran
 		var err error
