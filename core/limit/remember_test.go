@@ -232,8 +232,14 @@ func TestARememberedDenialOfALogTellsNoMoreThanItKnows(t *testing.T) {
 			must(l.Take(t.Context(), "s"))(t)
 			time.Sleep(time.Second)
 		}
-		must(l.TakeN(t.Context(), "s", 4))(t)
+		must(l.TakeN(t.Context(), "t", 3))(t)
+		must(l.TakeN(t.Context(), "t", 2))(t)
 		before := calls.Load()
+		if must(l.TakeN(t.Context(), "t", 4))(t); calls.Load() != before+1 {
+			t.Error("a larger cost than the one that was denied: got it answered from memory, want Redis asked")
+		}
+		must(l.TakeN(t.Context(), "s", 4))(t)
+		before = calls.Load()
 		time.Sleep(5500 * time.Millisecond)
 		for _, want := range []limit.State{ // a second after the other
 			{Remaining: 1, NextAfter: 500 * time.Millisecond, RetryAfter: 2500 * time.Millisecond},

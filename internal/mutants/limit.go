@@ -51,12 +51,12 @@ var limitBugs = []source{
 		{"a ban in process is for ever", "return max(min(rec.Last-now, rec.Length), 0)", "return rec.Length"},
 	}},
 	{"core/limit/internal/kind/set.go", []bug{
-		{"a shadow's ban denies in process", "if readings[i].Ban > 0 && !r.Shadow {", "if readings[i].Ban > 0 {"},
+		{"a shadow's ban denies in process", "if readings[i].Ban > 0 && !r.Shadow {", "if readings[i].Ban > 0 && r != nil {"},
 		{"a question counts in process", "b != nil && cost > 0 && !banned && into[i].Denied", "b != nil && !banned && into[i].Denied"},
 		{"the policy with the shortest wait binds", "return f.RetryAfter > than.RetryAfter", "return f.RetryAfter < than.RetryAfter"},
 		{"the policy that admits most binds", "return more < others", "return more > others"},
 		{"a shadow binds", "\t\tif r.Shadow {\n\t\t\tcontinue\n\t\t}\n", ""},
-		{"numbers are left out of a signature", "%d:%s:%t:%t:%s \", len(r.Tail)", "%d:%s:%t:%t:%.0s \", len(r.Tail)"},
+		{"policies are left out of a signature", "%d:%s:%t:%t:%s \", len(r.Tail)", "%d:%.0s:%t:%t:%s \", len(r.Tail)"},
 	}},
 	{"core/limit/internal/kind/settle.go", []bug{
 		{"a policy in process owes without a bound", "more := max(r.Room(c, r.Largest), 0)", "more := max(r.Room(c, r.Largest), 0) + 1<<40"},
