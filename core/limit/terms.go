@@ -109,7 +109,7 @@ func isNil(p Policy) bool {
 	}
 	for i := range v.NumField() {
 		if f := v.Type().Field(i); f.Anonymous && f.IsExported() && f.Type.Implements(reflect.TypeFor[Policy]()) {
-			embedded, _ := v.Field(i).Interface().(Policy)
+			embedded, _ := reflect.TypeAssert[Policy](v.Field(i))
 			return isNil(embedded)
 		}
 	}
