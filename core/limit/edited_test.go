@@ -19,17 +19,20 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
+// counters are the policies whose state is a count.
+var counters = map[string]limit.Policy{
+	"window":   limit.FixedWindow{Limit: 10, Window: time.Hour},
+	"calendar": limit.CalendarWindow{Limit: 10, Every: limit.Month},
+	"sliding":  limit.SlidingWindow{Limit: 10, Window: time.Hour},
+}
+
 // TestNoMoreIsGivenBackThanIsThere: somebody has set the count of a window to less than a decision
 // took. What is given back leaves nothing, and never less than nothing.
 func TestNoMoreIsGivenBackThanIsThere(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	for name, p := range map[string]limit.Policy{
-		"window":   limit.FixedWindow{Limit: 10, Window: time.Hour},
-		"calendar": limit.CalendarWindow{Limit: 10, Every: limit.Month},
-		"sliding":  limit.SlidingWindow{Limit: 10, Window: time.Hour},
-	} {
+	for name, p := range counters {
 		l := must(limit.New(storetest.At(t, srv.Client(t), prefix), name, []limit.Policy{p}, closed(time.Minute)))(t)
 		d := must(l.TakeN(t.Context(), "s", 6))(t)
 		key := redistest.KeysOf(t, admin, prefix+":limit:"+name)[0]
@@ -78,11 +81,7 @@ func TestANumberThatNeapNeverWrites(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	for name, p := range map[string]limit.Policy{
-		"window":   limit.FixedWindow{Limit: 10, Window: time.Hour},
-		"calendar": limit.CalendarWindow{Limit: 10, Every: limit.Month},
-		"sliding":  limit.SlidingWindow{Limit: 10, Window: time.Hour},
-	} {
+	for name, p := range counters {
 		for with, policies := range map[string][]limit.Policy{"alone": {p}, "set": {p, limit.TokenBucket{Name: "beside", Rate: 1, Per: time.Hour}}} {
 			l := must(limit.New(storetest.At(t, srv.Client(t), prefix), name+with, policies, closed(time.Minute)))(t)
 			must(l.Take(t.Context(), "s"))(t)
