@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"slices"
@@ -302,4 +303,24 @@ func TestNoRenewalsAreKeptOfWhatIsOver(t *testing.T) {
 func tried(t *testing.T, l *Limiter, cost int64) Decision {
 	t.Helper()
 	return must(l.TakeN(t.Context(), "s", cost))(t)
+}
+
+// TestOnlyAnEstimateThatWasTakenIsRenewed: not that of a request that another policy denied, of a
+// Peek, or of a shadow that would have denied.
+func TestOnlyAnEstimateThatWasTakenIsRenewed(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	leased := WithLease(FixedWindow{Name: "leased", Limit: 10, Window: time.Hour}, time.Minute)
+	one := FixedWindow{Name: "one", Limit: 1, Window: time.Hour}
+	for name, policies := range map[string][]Policy{"denied": {leased, one}, "shadow": {Shadow(WithLease(one, time.Minute)), FixedWindow{Name: "many", Limit: 10, Window: time.Hour}}} {
+		l := must(New(rdb, name, policies, closed(patience)))(t)
+		if d := must(l.Take(t.Context(), "s"))(t); d.request.kept == nil {
+			t.Errorf("%s: the first: got no renewals, want them", name)
+		}
+		for what, ask := range map[string]func(context.Context, string) (Decision, error){"Take": l.Take, "Peek": l.Peek} {
+			if d := must(ask(t.Context(), "s"))(t); d.request.kept != nil {
+				t.Errorf("%s: the next %s: got renewals of what it has not taken, want none", name, what)
+			}
+		}
+	}
 }

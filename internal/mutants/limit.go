@@ -56,7 +56,6 @@ var limitBugs = []source{
 		{"the policy with the shortest wait binds", "return f.RetryAfter > than.RetryAfter", "return f.RetryAfter < than.RetryAfter"},
 		{"the policy that admits most binds", "return more < others", "return more > others"},
 		{"a shadow binds", "\t\tif r.Shadow {\n\t\t\tcontinue\n\t\t}\n", ""},
-		{"policies are left out of a signature", "%d:%s:%t:%t:%s \", len(r.Tail)", "%d:%.0s:%t:%t:%s \", len(r.Tail)"},
 	}},
 	{"core/limit/internal/kind/settle.go", []bug{
 		{"a policy in process owes without a bound", "more := max(r.Room(c, r.Largest), 0)", "more := max(r.Room(c, r.Largest), 0) + 1<<40"},
@@ -149,7 +148,7 @@ var limitBugs = []source{
 	}},
 	{"core/limit/internal/cache/cache.go", []bug{
 		{"what is kept has no bound", "c.room = most / len(c.shards)", "c.room = 100 * most"},
-		{"the string of a request is kept", "strings.Clone(key.Subject)", "key.Subject"},
+		{"the string of a request is kept", "strings.Clone(key.Subject)", "strings.Clone(\"\") + key.Subject"},
 	}},
 	{"core/limit/internal/cells/seed.go", []bug{
 		{"a seed is used again", "last, known := b.seeds.Remove(", "last, known := b.seeds.Find("},
@@ -186,16 +185,12 @@ var limitBugs = []source{
 		{"a wait beyond the limit is none", "figures[i].RetryAfter+r.Beyond(over, figures[i].Remaining))", "figures[i].RetryAfter)"},
 	}},
 	{"core/limit/internal/line/queue.go", []bug{
-		{"a waiter that leaves wakes nobody", "if first == w && q.order.left > 0 {", "if false {"},
+		{"the denial of a log outlives the waiter that it is about", "!q.last.Allowed && w.set.Entries {", "!q.last.Allowed && w.at < -1 {"},
+		{"a waiter that leaves wakes nobody", "if first == w && q.order.left > 0 {", "if first == w && q.order.left < 0 {"},
 		{"waiters have no bound", "if all.waiting.Add(1) > all.most {", "if all.waiting.Add(1) < 0 {"},
-		{"a denial of before a refund is believed", "if !a.Allowed && q.freed != freed {", "if false {"},
 	}},
 	{"core/limit/internal/line/forecast.go", []bug{
-		{"a waiter that comes too late waits", "if told.denied && w.most != nil && rest > left+late {", "if false {"},
 		{"waiters ask all the time", "rest = max(rest, told.retryAfter)", "rest = max(rest, 0)"},
-	}},
-	{"core/limit/internal/line/order.go", []bug{
-		{"those ahead do not count", "sum = sum.Plus(o.sums[i])\n\t}\n\treturn sum", "}\n\treturn sum"},
 	}},
 	{"core/limit/all.go", []bug{
 		{"All keeps what was granted beside a denial", "\tif !j.Allowed {\n\t\tj.Kept = a.giveBack(ctx)\n\t}\n", ""},
@@ -203,7 +198,7 @@ var limitBugs = []source{
 		{"the shortest denial of All binds", "return d.RetryAfter > than.RetryAfter", "return d.RetryAfter < than.RetryAfter"},
 	}},
 	{"core/limit/internal/wire/estimates.go", []bug{
-		{"an estimate that a shadow has not taken is renewed", "of.Cost > 0 && !of.Readings[i].Refused() {", "of.Cost > 0 {"},
+		{"an estimate that a shadow has not taken is renewed", "of.Cost > 0 && !of.Readings[i].Refused() {", "of.Cost > 0 && of.Readings[i].Ban < 1<<40 {"},
 		{"estimates are never renewed", "now.Add(lease.Pause(length, true)), now.Add(length))", "now.Add(1000*length), now.Add(1001*length))"},
 	}},
 	{"core/limit/internal/wire/remote.go", []bug{
@@ -229,5 +224,25 @@ var kindBugs = []source{
 	}},
 	{"core/limit/internal/kind/sliding.go", []bug{
 		{"an aged sliding window rolls only once", "\tfor range 2 {\n", "\tfor range 1 {\n"},
+	}},
+	{"core/limit/internal/kind/set.go", []bug{
+		{"policies are left out of a signature", "%d:%s:%t:%t:%s \", len(r.Tail)", "%d:%.0s:%t:%t:%s \", len(r.Tail)"},
+		{"terms are left out of a signature", "r.Shadow, r.Once, r.Kept)", "r.Shadow, r.Shadow, r.Kept)"},
+	}},
+}
+
+// lineBugs are bugs in how callers wait, which the tests beside it must catch.
+var lineBugs = []source{
+	{"core/limit/internal/line/order.go", []bug{
+		{"those ahead do not count", "sum = sum.Plus(o.sums[i])\n\t}\n\treturn sum", "}\n\treturn sum"},
+		{"what was granted counts as ahead", "\tw.cost = 0\n", ""},
+		{"an order keeps the places of those that have left", "gone < o.left+64 {", "gone < 1<<30 {"},
+	}},
+	{"core/limit/internal/line/queue.go", []bug{
+		{"a denial of before a refund is believed", "if !a.Allowed && q.freed != freed {", "if false {"},
+	}},
+	{"core/limit/internal/line/forecast.go", []bug{
+		{"a waiter that comes too late waits", "if told.denied && w.most != nil && rest > left+late {", "if false {"},
+		{"a denial between two looks is not looked at", "\tif !q.pending() && q.again {", "\tif q.pending() && q.again {"},
 	}},
 }
