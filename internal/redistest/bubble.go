@@ -27,7 +27,9 @@ func Miniredis(tb testing.TB) (*miniredis.Miniredis, *redis.Client) {
 	tb.Helper()
 	m := miniredis.RunT(tb)
 	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	opts := &redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true}
+	patient(opts)
+	rdb := redis.NewClient(opts)
 	tb.Cleanup(func() { rdb.Close() })
 	return m, rdb
 }

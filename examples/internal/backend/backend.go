@@ -65,7 +65,8 @@ func Embed() (*Backend, error) {
 	}
 	m.ClockTTL(true) // keys expire in real time
 	standStill(m)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	// It answers in the end: how long a call may last is its budget's to say.
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
 	return &Backend{Redis: rdb, Where: "an embedded Redis", URL: "redis://" + m.Addr(), embedded: m}, nil
 }
 
