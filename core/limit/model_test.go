@@ -136,6 +136,12 @@ type figures struct {
 	RetryAfter, ResetFrom time.Duration
 }
 
+// remaining is what is left of a policy.
+func (v view) remaining(policy string) int64 {
+	i := slices.IndexFunc(v.States, func(s limit.State) bool { return s.Policy == policy })
+	return v.States[i].Remaining
+}
+
 func viewOf(d limit.Decision) view {
 	return view{
 		figures{d.Allowed, d.Policy, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter},

@@ -228,7 +228,7 @@ func (w *walk) same(d limit.Decision, want view) {
 	got := viewOf(d)
 	log := slices.ContainsFunc(w.versions[w.by], func(s spec) bool { _, is := s.base.(limit.SlidingLog); return is })
 	if w.feature.opts.RememberDenials > 0 && !d.Allowed && !want.Allowed &&
-		got.RetryAfter <= want.RetryAfter+time.Millisecond && (got.Remaining >= want.Remaining || log) {
+		got.RetryAfter <= want.RetryAfter+time.Millisecond && (got.Remaining >= want.remaining(got.Policy) || log) {
 		got = want // it may be an earlier answer, aged by whole milliseconds; that of a log does not say when each permit leaves
 	}
 	if !got.equal(want) {
