@@ -64,6 +64,9 @@ var (
 	acquired = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"o", "h", 60_000, 90_000, ""}}
 	alone    = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"p", "p", 60_000, 90_000, ""}}
 	wanted   = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"p", "p", 60_000, 90_000, "PUBLISH"}}
+	inLine   = made{"redis.call('HSET', KEYS[1], 'wake', ARGV[1], unpack(ARGV, 2)) return redis.call('PEXPIRE', KEYS[1], 150000)", []any{
+		"PUBLISH a 9000000000000000 b 9000000000000000", "fence", 1, "owner", "h", "ttl", 60_000, "keep", 90_000, "hold:h", ""}}
+	promised = made{inLine.source, []any{"SPUBLISH a 1 b 9000000000000000", "fence", 1}}
 	started  = made{script.FromFS(lua.FS, "once_start.lua").Source(), []any{"h", 60_000, 90_000, 9e14, "again", ""}}
 	begun    = made{script.FromFS(lua.FS, "guard_begin.lua").Source(), []any{"o", "print", "60000 90000 retry"}}
 	dead     = made{script.FromFS(lua.FS, "guard_begin.lua").Source(), []any{"o", "print", "0 90000 retry"}}
@@ -92,9 +95,12 @@ var calls = map[string][]scripttest.Call{
 	"inflight_release.lua": {on(one, "t"), flying.then("t")},
 	"inflight_count.lua":   {on(one), flying.then()},
 	"lock_acquire.lua": {on(one, "o", "h", 60_000, 90_000, ""), on(one, "o", "i", 60_000, 90_000, ""),
-		on(one, "p", "p", 60_000, 90_000, "PUBLISH"), on(one, "p", "p", 60_000, 90_000, "SPUBLISH")},
+		on(one, "p", "p", 60_000, 90_000, "PUBLISH"), on(one, "p", "p", 60_000, 90_000, "SPUBLISH"),
+		inLine.then("p", "p", 60_000, 90_000, "PUBLISH", "c 400 100"), inLine.then("p", "p", 60_000, 90_000, "", "c 400 100"),
+		promised.then("p", "p", 60_000, 90_000, "SPUBLISH", "a 400 100"), promised.then("p", "p", 60_000, 90_000, "SPUBLISH", "c 400 9000000000000000")},
+	"lock_leave.lua":  {on(one, "a"), inLine.then("a"), inLine.then("c"), promised.then("a"), promised.then("b")},
 	"lock_extend.lua": {on(one, "h", 1, 60_000), acquired.then("h", 1, 60_000), acquired.then("h", 9e15, 90_000)},
-	"lock_release.lua": {on(one, "h", 1), acquired.then("h", 9e15), wanted.then("p", 9e15),
+	"lock_release.lua": {on(one, "h", 1), acquired.then("h", 9e15), wanted.then("p", 9e15), inLine.then("h", 9e15),
 		alone.then("p", 9e15, "successor", 60_000, 90_000), wanted.then("p", 9e15, "successor", 60_000, 90_000)},
 	"lock_force.lua":   {on(one), acquired.then(), wanted.then()},
 	"lock_inspect.lua": {on(one), acquired.then()},

@@ -4,7 +4,8 @@
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
 -- returns  1, or 0 if nobody held the lock
--- effects  PEXPIRE, HDEL; then, by pcall, PUBLISH or SPUBLISH if a waiter asked for it
+-- effects  PEXPIRE, HDEL; then, by pcall, PUBLISH or SPUBLISH to all, if a waiter asked for
+--          it
 local key = KEYS[1]
 
 local call, pcall = redis.call, redis.pcall
@@ -25,7 +26,7 @@ for i = 1, #dead do
   call('HDEL', key, dead[i])
 end
 call('HDEL', key, 'ttl', 'keep', 'wake')
-if was[3] == 'SPUBLISH' then
+if was[3] and string.sub(was[3], 1, 8) == 'SPUBLISH' then
   pcall('SPUBLISH', key, 'free')
 elseif was[3] then
   pcall('PUBLISH', key, 'free')

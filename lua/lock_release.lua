@@ -1,7 +1,8 @@
 -- Locks: ends a hold. After the last hold has ended, the lock is free, or a successor of
 -- the same process has it at once. A successor gets it if the hold was the only one,
--- nobody else is known to wait, and the lock had not lapsed. Ending a hold needs no
--- memory, so the locks of a full server can be released.
+-- nobody else is known to wait, and the lock had not lapsed. A free lock waits for the
+-- first process in line, which is told. Ending a hold needs no memory, so the locks of a
+-- full server can be released: all that wait are told then.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
 -- ARGV[1]  hold; if there is a successor, the only one, of an owner without a name
@@ -13,9 +14,9 @@
 --          lock; 1: ended; 0: ended, but the lock had lapsed; -1: it was granted to
 --          another since; -2: the record is gone, or the lock was forced open; -3: the
 --          hold is not there, and it was ended before
--- effects  HDEL; then, by pcall, HSET and PEXPIRE for the successor, or else PEXPIRE of a
---          record that would live for ever, and PUBLISH or SPUBLISH if a waiter asked for
---          it
+-- effects  HDEL; then, by pcall, HSET and PEXPIRE for the successor, or else HSET of the
+--          line, PEXPIRE of a record that would live for ever, and PUBLISH or SPUBLISH if
+--          a waiter asked for it: to the key with the process behind it, or to the key
 local key, id, mine, successor, ttl, keeps = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5]
 local hold = 'hold:' .. id
 
@@ -50,18 +51,35 @@ if successor and was[1] == id and not wake and not lapsed then
     end
   end
 end
+
+local first, line
+if last and wake then
+  local clock = call('TIME')
+  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+  for process, time in string.gmatch(wake, ' (%w+) (%d+)') do
+    if time + 0 > now then
+      line = (line or string.match(wake, '^%u+')) .. ' ' .. process .. ' ' .. (first and time or now)
+      first = first or process
+    end
+  end
+end
 if last then
-  call('HDEL', key, hold, 'owner', 'ttl', 'keep', 'wake')
+  call('HDEL', key, hold, 'owner', 'ttl', 'keep', first and hold or 'wake')
 else
   call('HDEL', key, hold)
+end
+if first and type(pcall('HSET', key, 'wake', line)) == 'table' then
+  call('HDEL', key, 'wake')
+  first = nil
 end
 
 if last and lives < 0 then
   pcall('PEXPIRE', key, keep)
 end
-if last and wake == 'SPUBLISH' then
-  pcall('SPUBLISH', key, 'free')
+local channel = first and key .. ':' .. first or key
+if last and wake and string.sub(wake, 1, 8) == 'SPUBLISH' then
+  pcall('SPUBLISH', channel, 'free')
 elseif last and wake then
-  pcall('PUBLISH', key, 'free')
+  pcall('PUBLISH', channel, 'free')
 end
 return lapsed and 0 or 1

@@ -58,9 +58,15 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 // callers. It also wakes those of other processes, if Redis lets their client subscribe.
 // Without that permission they ask again after each RetryDelay.
 //
-// A release hands the lock to the first caller in the queue of its own process, so the
-// lock is not free in between. This happens at most 7 times in a row, only while no other
-// process is known to wait, and not for holds of a named owner.
+// Processes that wait stand in line, each once: a release tells the first of them alone, and
+// the lock waits for that process for up to 100 ms. So a process with many callers has no
+// more turns than one with one. What does not come in time, or may not subscribe, has no
+// place in the line.
+//
+// While no other process is known to wait, a release hands the lock to the first caller in
+// the queue of its own process, so the lock is not free in between. After 5 ms of that, the
+// lock is free for a moment, for those that have no place. Holds of a named owner are not
+// handed on.
 //
 // Acquire costs one round trip if the lock is free, and none if a release hands the lock
 // over. If the lock is held, the first in the queue asks again when it is woken and when
@@ -101,7 +107,8 @@ func (s *shared) bring(ctx context.Context, b *bid, wake string) (int64, time.Ti
 	if b.run != nil {
 		return s.ask(ctx, startScript, b.key, b.hold, s.ttl, s.keep, number(b.run.tick), b.run.rerun.String(), wake)
 	}
-	return s.ask(ctx, acquireScript, b.key, b.owner, b.hold, s.ttl, s.keep, wake)
+	b.stands = b.stands || wake != ""
+	return s.ask(ctx, acquireScript, b.key, b.owner, b.hold, s.ttl, s.keep, wake, s.place)
 }
 
 // finish counts the result. If the bid failed, finish takes back what Redis may have

@@ -39,6 +39,10 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		"free, immortal":             {map[string]any{"fence": 7}, forever},
 		"another's":                  {record("owner", "other", "hold:x", ""), ttl + keep},
 		"another's, awaited":         {record("owner", "other", "hold:x", "", "wake", "PUBLISH"), ttl + keep},
+		"another's, in line":         {record("owner", "other", "hold:x", "", "wake", "PUBLISH a 9000000000000000"), ttl + keep},
+		"its own, in line":           {record("owner", "own", "hold:own", "", "wake", "SPUBLISH a 1 b 9000000000000000"), ttl + keep},
+		"free, for the first":        {map[string]any{"fence": 7, "wake": "PUBLISH own 1 b 9000000000000000"}, keep},
+		"free, for another":          {map[string]any{"fence": 7, "wake": "PUBLISH a 1 own 9000000000000000"}, keep},
 		"its only hold's":            {record("owner", "me", "hold:me", ""), ttl + keep},
 		"another's, immortal":        {record("owner", "other", "hold:x", ""), forever},
 		"another's, from the future": {record("owner", "other", "hold:x", ""), ttl + keep + time.Hour},
@@ -64,6 +68,8 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		grants bool
 	}{
 		{"lock_acquire.lua", []any{"me", "own", ttl.Milliseconds(), keep.Milliseconds(), "PUBLISH"}, true},
+		{"lock_acquire.lua", []any{"me", "own", ttl.Milliseconds(), keep.Milliseconds(), "PUBLISH", "own 400 100"}, true},
+		{"lock_leave.lua", []any{"own"}, false},
 		{"lock_extend.lua", []any{"own", 7, 2 * ttl.Milliseconds()}, false},
 		{"lock_release.lua", []any{"own", 7}, false},
 		{"lock_release.lua", []any{"me", 7, "own", ttl.Milliseconds(), keep.Milliseconds()}, true},

@@ -9,10 +9,10 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 )
 
-// maxHandoffs is how many times in a row a release may hand the lock on in its process.
-// After that the lock becomes free, so that other processes, which ask only now and then,
-// can get it.
-const maxHandoffs = 7
+// handsOn is for how long a process may hand a lock on among its own callers. After that
+// the lock becomes free, so that processes which may not subscribe, and ask only now and
+// then, can get it.
+const handsOn = 5 * time.Millisecond
 
 // handoff is a hold that a release has granted to the first caller in the queue of its
 // process.

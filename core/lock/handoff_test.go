@@ -90,11 +90,11 @@ func TestHandoffTakesOneCall(t *testing.T) {
 	l := locker(t, srv.Client(t), prefix, unasking())
 	other := locker(t, srv.Client(t), prefix, nil)
 	held := try(t, l)
-	got, _ := queue(t, l, t.Context(), t.Context())
-	for _, one := range got {
+	for range 2 {
+		got, _ := queue(t, l, t.Context())
 		redistest.ResetStats(t, srv.Admin(t))
 		release(t, held)
-		next := has(t, one)
+		next := has(t, got[0])
 		if n := redistest.CommandStats(t, srv.Admin(t))["evalsha"].Calls; n != 1 {
 			t.Errorf("the release that hands the lock on: got %d calls, want 1", n)
 		}
@@ -109,13 +109,34 @@ func TestHandoffTakesOneCall(t *testing.T) {
 		if _, err := other.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("Try by another locker: got %v, want ErrHeld", err)
 		}
-		held = next
+		release(t, next)
+		held = try(t, l)
 	}
 	release(t, held)
-	if stats := l.Stats(); stats.Holding != 0 || stats.Granted != 3 {
-		t.Errorf("got stats %+v, want 0 holding and 3 granted", stats)
+	if stats := l.Stats(); stats.Holding != 0 || stats.Granted != 5 {
+		t.Errorf("got stats %+v, want 0 holding and 5 granted", stats)
 	}
 	freeSoon(t, other, "key")
+}
+
+// TestHandoffsEndAfterATime: then a process that may not subscribe, and asks now and then,
+// finds the lock free.
+func TestHandoffsEndAfterATime(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	client := &passing{UniversalClient: srv.Client(t)}
+	l := locker(t, client, srv.Prefix(t), unasking())
+	held := try(t, l)
+	got, _ := queue(t, l, t.Context(), t.Context())
+	release(t, held)
+	next := has(t, got[0])
+	began := time.Now()
+	redistest.Await(t, soon, "more time than a process hands a lock on", func() bool { return time.Since(began) > 10*lock.HandsOn })
+	release(t, next)
+	release(t, has(t, got[1]))
+	if n := client.passes.Load(); n != 1 {
+		t.Errorf("got %d releases that named a successor, want only the first", n)
+	}
 }
 
 // While another process is known to wait, a release frees the lock and hands nothing off.

@@ -48,14 +48,16 @@ type told struct {
 	err   error // nil, ErrHeld, ErrLost or ErrTakenByOther
 	fence int64 // of acquire and inspect only
 	held  bool  // of force and inspect only
+	stood bool  // of acquire: somebody waited for the key by then, and may have been in line
 }
 
 // standing is the model's state. Its fence is the last that was reported, or one more for
 // each grant whose fence was not reported.
 type standing struct {
-	hold  int // 0 if the lock is free
-	fence int64
-	over  bool
+	hold     int // 0 if the lock is free
+	fence    int64
+	released bool // it is free since a release, so it may wait for the first in line
+	over     bool
 }
 
 var model = porcupine.Model{
@@ -76,33 +78,33 @@ func (s standing) step(a asked, o told) (legal bool, next standing) {
 	switch a.verb {
 	case acquires:
 		if o.err != nil {
-			return !free && !mine, s
+			return (!free || s.released && o.stood) && !mine, s
 		}
 		// The call whose reply was lost may have granted the hold.
-		next.hold, next.fence = a.hold, o.fence
+		next.hold, next.fence, next.released = a.hold, o.fence, false
 		return free && o.fence > s.fence || mine && o.fence >= s.fence, next
 	case extends, releases:
 		if o.err == nil {
 			if a.verb == releases {
-				next.hold = 0
+				next.hold, next.released = 0, true
 			}
 			return mine, next
 		}
 		return !mine && (s.fence > o.fence || !errors.Is(o.err, lock.ErrTakenByOther)), s
 	case forces:
-		next.hold = 0
+		next.hold, next.released = 0, free && s.released
 		return o.held == !free, next
 	case inspects:
 		next.fence = o.fence
 		return o.held == !free && o.fence >= s.fence, next
 	case mayAcquire:
-		next.hold, next.fence = a.hold, s.fence+1
+		next.hold, next.fence, next.released = a.hold, s.fence+1, false
 		return free || s.over, next
 	case mayRelease:
-		next.hold = 0
+		next.hold, next.released = 0, true
 		return mine || s.over, next
 	case mayForce:
-		next.hold = 0
+		next.hold, next.released = 0, free && s.released
 		return !free || s.over, next
 	}
 	next.over = true

@@ -64,6 +64,8 @@ type recorder struct {
 	mu     sync.Mutex
 	passes map[any]pass     // by the successor's hold
 	given  map[grantee]pass // by the key and the fence that its holder is told
+
+	stood sync.Map // the keys for which somebody has waited
 }
 
 // worker performs operations, one at a time.
@@ -109,6 +111,9 @@ func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait boo
 	sent := &history.Calls{}
 	ctx = history.WithCalls(ctx, sent)
 	call := w.recorder.Now()
+	if wait {
+		w.recorder.stood.Store(key, true)
+	}
 	held, err := w.mutex.ask(ctx, key, wait)
 	switch {
 	case err == nil:
@@ -116,7 +121,8 @@ func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait boo
 		w.recorder.Add(w.id, a, call, told{fence: held.Fence()})
 		w.has = append(w.has, possession{grant: held, key: key, hold: a.hold})
 	case errors.Is(err, lock.ErrHeld):
-		w.recorder.Add(w.id, a, call, told{err: err})
+		_, stood := w.recorder.stood.Load(key)
+		w.recorder.Add(w.id, a, call, told{err: err, stood: stood})
 	case !isUnknown(err):
 		t.Errorf("acquire: got %v, want a grant, ErrHeld or an unknown end", err)
 	}

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -36,6 +37,9 @@ type shared struct {
 	lasts time.Duration // the lease of a new grant
 
 	ttl, keep any // lasts and FenceRetention as arguments of scripts, made once
+
+	process string // names this Locker in the lines of locks
+	place   any    // its place in a line, as lock_acquire.lua takes it
 
 	space    keyspace.Space
 	store    *store.Store
@@ -80,7 +84,9 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 		Wheel: in.Leases(), Lease: own.Lease, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold,
 		Expired: ErrExpired, MaxHeld: ErrMaxHold,
 	}
-	s.notifier = newNotifier(st.Client(), s.queues.notify)
+	s.process = rand.Text()[:12]
+	s.notifier = newNotifier(st.Client(), s.process, s.queues.notify)
+	s.place = s.process + " " + number(stays(own.RetryDelay)) + " " + number(waits.Milliseconds())
 	store.Register(st, s, (*shared).gauge, nil)
 	return &Locker{shared: s, wait: own.Wait}, nil
 }
@@ -155,6 +161,7 @@ type bid struct {
 	queue       string // the queue that it waits in: that of its named owner, or "" if it has none
 	owner, hold any    // strings, converted to any once
 	run         *run   // the run of Once that it asks for, or nil
+	stands      bool   // it may have put its process in line
 	began       time.Time
 	doubt       ask.Doubt
 }

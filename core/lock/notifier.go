@@ -32,6 +32,7 @@ const (
 // to each server. A notification is a hint: if one is lost, the caller asks again after
 // its RetryDelay.
 type notifier struct {
+	own    string // what the channels of this process end with
 	notify func(key string)
 	client subscriber
 
@@ -49,7 +50,8 @@ type subscriber interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// channel is where the releases of one key are published.
+// channel is where the releases of one key are published: for all processes under the key,
+// and for this one under the key with the process behind it.
 type channel struct {
 	key          string
 	subscription *subscription
@@ -68,7 +70,7 @@ const (
 	dead
 )
 
-func newNotifier(rdb script.Client, notify func(key string)) *notifier {
+func newNotifier(rdb script.Client, process string, notify func(key string)) *notifier {
 	client, ok := rdb.(subscriber)
 	if !ok {
 		return nil
@@ -78,7 +80,7 @@ func newNotifier(rdb script.Client, notify func(key string)) *notifier {
 		client = &struct{ subscriber }{client} // a client that was passed by value may not be comparable
 	}
 	return &notifier{
-		notify: notify, client: client, plain: !cluster,
+		own: ":" + process, notify: notify, client: client, plain: !cluster,
 		channels: map[string]*channel{}, subscriptions: map[subscriber]*subscription{},
 	}
 }

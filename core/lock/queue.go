@@ -3,6 +3,7 @@ package lock
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // queues knows the callers of this process that wait for a key, and the locks that this
@@ -20,12 +21,12 @@ const spares = 64
 
 // entry is what this process knows about one key.
 type entry struct {
-	waiting  row             // all, in the order in which they joined
-	unnamed  row             // those of the queue ""
-	named    map[string]*row // those of the other queues
-	held     []string        // the queue of each lock that this process holds
-	changed  chan struct{}   // closed when the lock may be free; nil while nothing listens to it
-	handoffs int             // in a row, without the lock being free in between
+	waiting row             // all, in the order in which they joined
+	unnamed row             // those of the queue ""
+	named   map[string]*row // those of the other queues
+	held    []string        // the queue of each lock that this process holds
+	changed chan struct{}   // closed when the lock may be free; nil while nothing listens to it
+	handing time.Time       // when the first of the handoffs in a row was; zero if the lock was free since
 }
 
 // waiter is one caller in a queue.
@@ -62,8 +63,9 @@ func (q *queues) join(key, queue string) *waiter {
 }
 
 // leave takes the waiter out of its queue. It returns a lock that was handed to the
-// waiter and that the waiter did not take.
-func (w *waiter) leave() (h handoff, ok bool) {
+// waiter and that the waiter did not take. last reports that no caller waits for the key
+// any more.
+func (w *waiter) leave() (h handoff, ok, last bool) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
 	e := w.of.at(w.key)
@@ -72,12 +74,13 @@ func (w *waiter) leave() (h handoff, ok bool) {
 	if next := e.first(w.queue); wasFirst && next != nil {
 		close(next.turn)
 	}
+	last = e.waiting.n == 0
 	w.of.clear(w.key, e)
 	select {
 	case h = <-w.handed:
-		return h, true
+		return h, true, last
 	default:
-		return h, false
+		return h, false, last
 	}
 }
 
@@ -88,13 +91,15 @@ func (q *queues) successor(key string) (last uint64, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entries[key]
-	if e == nil || e.handoffs == maxHandoffs {
+	if e == nil || !e.handing.IsZero() && time.Since(e.handing) > handsOn {
 		return 0, false
 	}
 	if first := e.waiting.first; first == nil || first.handed == nil || first.queue != "" {
 		return 0, false
 	}
-	e.handoffs++
+	if e.handing.IsZero() {
+		e.handing = time.Now()
+	}
 	return q.joined, true
 }
 
@@ -159,7 +164,7 @@ func (q *queues) free(key, queue string) {
 	if i := slices.Index(e.held, queue); i >= 0 {
 		e.held = slices.Delete(e.held, i, i+1)
 	}
-	e.handoffs = 0
+	e.handing = time.Time{}
 	e.notify()
 	q.clear(key, e)
 }

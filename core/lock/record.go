@@ -15,6 +15,7 @@ var (
 	acquireScript = script.FromFS(lua.FS, "lock_acquire.lua").Batched().Replies(isNotZero, nil)
 	extendScript  = script.FromFS(lua.FS, "lock_extend.lua").Batched().Essential().Replies(reply.From(absent), nil)
 	releaseScript = script.FromFS(lua.FS, "lock_release.lua").Batched().Essential().Replies(reply.From(ended), nil)
+	leaveScript   = script.FromFS(lua.FS, "lock_leave.lua").Batched().Replies(reply.OneOf(0, 1), nil)
 	forceScript   = script.FromFS(lua.FS, "lock_force.lua").Batched().Essential().Replies(reply.OneOf(0, 1), nil)
 	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua").Batched().Replies(nil, isState)
 	startScript   = script.FromFS(lua.FS, "once_start.lua").Batched().Replies(reply.Any, isLate)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ var (
 	extendScript  = script.FromFS(lua.FS, "lock_extend.lua")
 	releaseScript = script.FromFS(lua.FS, "lock_release.lua")
 	forceScript   = script.FromFS(lua.FS, "lock_force.lua")
+	leaveScript   = script.FromFS(lua.FS, "lock_leave.lua")
 	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua")
 )
 
@@ -33,10 +35,67 @@ const immortal = -1
 type record struct {
 	there       bool
 	fence       int64
-	owner, wake string
+	owner, wake string // wake without the line
+	line        []place
 	ttl, keep   int64 // 0 if the lock is free or was forced open
 	holds       map[string]bool
 	lives       int64
+}
+
+// place is that of a process in the line, and until when it has it. Of the first in line of
+// a free lock, it is since when the lock waits for it.
+type place struct {
+	process string
+	time    int64
+}
+
+// caller is how a caller of acquire wants to be told, and what it asks for in the line.
+type caller struct {
+	wake, process string
+	stays, waits  int64
+}
+
+// note puts the caller's process in line, as far as it may be.
+func (r *record) note(c caller, now int64, named bool) {
+	switch {
+	case c.wake == "", c.process != "" && r.wake != "" && len(r.line) == 0:
+		return
+	case c.process == "":
+		r.wake, r.line = c.wake, nil
+		return
+	}
+	var line []place
+	mine := false
+	for i, p := range r.line {
+		if p.process == c.process {
+			p.time, mine = now+c.stays, true
+		}
+		if p.time > now || named && i == 0 {
+			line = append(line, p)
+		}
+	}
+	if !mine {
+		line = append(line, place{c.process, now + c.stays})
+	}
+	r.wake, r.line = c.wake, line
+}
+
+// remove takes a process out of the line. It returns which place it had, or -1.
+func (r *record) remove(process string) (i int) {
+	if i = slices.IndexFunc(r.line, func(p place) bool { return p.process == process }); i >= 0 {
+		if r.line = slices.Delete(r.line, i, i+1); len(r.line) == 0 {
+			r.wake = ""
+		}
+	}
+	return i
+}
+
+func (r *record) leave(process string) int64 {
+	i := r.remove(process)
+	if i == 0 && r.owner == "" { // the lock waited for it
+		r.wake, r.line = "", nil
+	}
+	return int64(min(i+1, 1))
 }
 
 // left returns for how long the lock is still held, as the scripts see it.
@@ -48,17 +107,25 @@ func (r *record) left() (left int64, mend bool) {
 	return r.ttl, true
 }
 
-func (r *record) acquire(owner, hold string, ttl, keep int64, wake string) (left int64, granted bool) {
+func (r *record) acquire(owner, hold string, ttl, keep int64, c caller, now int64) (left int64, granted bool) {
 	left, mend := r.left()
 	if mend {
 		r.lives = left + r.keep
 	}
 	held := r.ttl != 0 && left > 0
 	if held && (r.owner != owner || (owner == hold) != r.holds[owner]) {
-		if wake != "" {
-			r.wake = wake
-		}
+		r.note(c, now, false)
 		return left, false
+	}
+	named := !held && r.owner == "" && len(r.line) > 0 && r.line[0].process != c.process
+	if named {
+		if since := now - r.line[0].time; since >= 0 && since < c.waits {
+			r.note(c, now, true)
+			return c.waits - since, false
+		}
+		r.line = nil
+	} else if c.process != "" {
+		r.remove(c.process)
 	}
 	if !held {
 		left, r.ttl, r.holds = 0, 0, map[string]bool{}
@@ -92,7 +159,7 @@ func (r *record) extend(hold string, mine, ttl int64) int64 {
 	return left
 }
 
-func (r *record) release(hold string, mine int64) int64 {
+func (r *record) release(hold string, mine, now int64) int64 {
 	switch {
 	case !r.there:
 		return -2
@@ -107,8 +174,14 @@ func (r *record) release(hold string, mine int64) int64 {
 		if r.lives == immortal {
 			r.lives = r.keep
 		}
+		line := slices.DeleteFunc(slices.Clone(r.line), func(p place) bool { return p.time <= now })
+		wake := r.wake
 		r.free()
 		r.owner = ""
+		if len(line) > 0 {
+			line[0].time = now
+			r.wake, r.line = wake, line
+		}
 	}
 	if lapsed {
 		return 0
@@ -118,13 +191,13 @@ func (r *record) release(hold string, mine int64) int64 {
 
 // pass is a release with a successor. granted reports that the successor has the lock,
 // and again that it had the lock before.
-func (r *record) pass(hold string, mine int64, successor string, ttl, keep int64) (n int64, granted, again bool) {
+func (r *record) pass(hold string, mine int64, successor string, ttl, keep, now int64) (n int64, granted, again bool) {
 	switch {
 	case !r.holds[hold] && r.fence > mine && r.owner == successor && r.ttl != 0 && r.lives > r.keep:
 		r.lives = max(r.lives, ttl+keep)
 		return 0, true, true
 	case !r.holds[hold] || r.owner != hold || r.wake != "" || r.lives != immortal && r.lives <= r.keep:
-		return r.release(hold, mine), false, false
+		return r.release(hold, mine, now), false, false
 	}
 	r.owner, r.holds, r.ttl, r.keep, r.lives = successor, map[string]bool{successor: true}, ttl, keep, ttl+keep
 	return 0, true, false
@@ -144,7 +217,7 @@ func (r *record) force() int64 {
 }
 
 func (r *record) free() {
-	r.ttl, r.keep, r.wake = 0, 0, ""
+	r.ttl, r.keep, r.wake, r.line = 0, 0, "", nil
 	clear(r.holds)
 }
 
@@ -156,7 +229,7 @@ func (r *record) inspect() []any {
 	return []any{r.fence, left, int64(len(r.holds)), r.owner}
 }
 
-// fields returns the fields of the record in Redis.
+// fields returns the fields of the record in Redis, without the line.
 func (r *record) fields() map[string]string {
 	all := map[string]string{}
 	for field, value := range map[string]string{"fence": strconv.FormatInt(r.fence, 10), "owner": r.owner, "wake": r.wake} {
@@ -185,6 +258,7 @@ type oracle struct {
 	slack      int64
 	model      record
 	granted    map[string]int64 // the fence, by hold
+	now        func() int64
 	seen       map[string]int
 	history    []string
 }
@@ -213,35 +287,10 @@ func (o *oracle) step(t *testing.T) {
 		hold = owner // a hold without a named owner
 	}
 	ttl, keep := (1+o.rng.Int64N(5))*o.unit, (20+o.rng.Int64N(2))*o.unit
+	now := o.now() // before Redis reads its clock
 	switch o.rng.IntN(14) {
 	case 0, 1, 2, 3:
-		wake := []string{"", "PUBLISH", "SPUBLISH"}[o.rng.IntN(3)]
-		before := o.model.fence
-		wasHeld := o.model.ttl != 0
-		n := o.call(t, acquireScript, owner, hold, ttl, keep, wake).(int64)
-		same := o.model.inspect()[2] != int64(0)
-		left, granted := o.model.acquire(owner, hold, ttl, keep, wake)
-		o.note("acquire %s %d %d %q: %d", hold, ttl, keep, wake, n)
-		switch {
-		case granted && same && n == before: // the same call once more
-			o.seen["re-entered"]++
-		case granted && !same && n > before:
-			o.model.fence = n
-			if wasHeld {
-				o.seen["taken after a lapse"]++
-			}
-		case !granted && o.near(-n, left):
-			o.seen["denied"]++
-			if o.model.owner == owner {
-				o.seen["denied its own"]++
-			}
-		default:
-			t.Fatalf("acquire: got %d, want granted %v, or else %d left; the fence was %d\nafter %s",
-				n, granted, left, before, strings.Join(o.history, "\n"))
-		}
-		if granted {
-			o.granted[hold] = n
-		}
+		o.acquire(t, owner, hold, ttl, keep, now)
 	case 4, 5:
 		n := o.call(t, extendScript, hold, o.granted[hold], ttl).(int64)
 		want := o.model.extend(hold, o.granted[hold], ttl)
@@ -258,14 +307,23 @@ func (o *oracle) step(t *testing.T) {
 			mine = 0
 		}
 		if successor := fmt.Sprint("owner", o.rng.IntN(3)); successor != owner && o.rng.IntN(2) == 0 {
-			o.pass(t, hold, mine, successor, ttl, keep)
+			o.pass(t, hold, mine, successor, ttl, keep, now)
 			break
 		}
 		n := o.call(t, releaseScript, hold, mine).(int64)
-		want := o.model.release(hold, mine)
+		want := o.model.release(hold, mine, now)
 		o.note("release %s %d: %d", hold, mine, n)
 		o.answered(t, n, want)
 	case 9:
+		if o.rng.IntN(2) == 0 {
+			process := []string{"A1", "B2", "C3", "D4"}[o.rng.IntN(4)]
+			n := o.call(t, leaveScript, process).(int64)
+			o.note("leave %s: %d", process, n)
+			if want := o.model.leave(process); n != want {
+				t.Fatalf("leave: got %d, want %d\nafter %s", n, want, strings.Join(o.history, "\n"))
+			}
+			break
+		}
 		n := o.call(t, forceScript).(int64)
 		o.note("force: %d", n)
 		o.answered(t, n, o.model.force())
@@ -280,12 +338,56 @@ func (o *oracle) step(t *testing.T) {
 	}
 }
 
+// acquire asks for a hold, as a process that stands in line or does not.
+func (o *oracle) acquire(t *testing.T, owner, hold string, ttl, keep, now int64) {
+	t.Helper()
+	c := caller{
+		wake: []string{"", "PUBLISH", "SPUBLISH"}[o.rng.IntN(3)], process: []string{"", "A1", "B2", "C3", "D4"}[o.rng.IntN(5)],
+		stays: (3 + o.rng.Int64N(3)) * o.unit, waits: 2 * o.unit,
+	}
+	args := []any{owner, hold, ttl, keep, c.wake}
+	if c.process == "" {
+		c.waits = 0
+	} else {
+		args = append(args, fmt.Sprintf("%s %d %d", c.process, c.stays, c.waits))
+	}
+	before := o.model.fence
+	wasHeld, waited, line := o.model.ttl != 0, o.model.ttl == 0 && o.model.owner == "", len(o.model.line)
+	n := o.call(t, acquireScript, args...).(int64)
+	same := o.model.inspect()[2] != int64(0)
+	left, granted := o.model.acquire(owner, hold, ttl, keep, c, now)
+	o.note("acquire %s %d %d %+v: %d", hold, ttl, keep, c, n)
+	if waited && line > 0 {
+		o.seen[fmt.Sprintf("the first was named, granted %v, line left %v", granted, len(o.model.line) > 0)]++
+	}
+	switch {
+	case granted && same && n == before: // the same call once more
+		o.seen["re-entered"]++
+	case granted && !same && n > before:
+		o.model.fence = n
+		if wasHeld {
+			o.seen["taken after a lapse"]++
+		}
+	case !granted && max(-n-left, n+left) <= o.slack: // the clock of Redis is read twice
+		o.seen["denied"]++
+		if o.model.owner == owner {
+			o.seen["denied its own"]++
+		}
+	default:
+		t.Fatalf("acquire: got %d, want granted %v, or else %d left; the fence was %d\nafter %s",
+			n, granted, left, before, strings.Join(o.history, "\n"))
+	}
+	if granted {
+		o.granted[hold] = n
+	}
+}
+
 // pass releases a hold to a successor.
-func (o *oracle) pass(t *testing.T, hold string, mine int64, successor string, ttl, keep int64) {
+func (o *oracle) pass(t *testing.T, hold string, mine int64, successor string, ttl, keep, now int64) {
 	t.Helper()
 	n := o.call(t, releaseScript, hold, mine, successor, ttl, keep).(int64)
 	before := o.model.fence
-	want, granted, again := o.model.pass(hold, mine, successor, ttl, keep)
+	want, granted, again := o.model.pass(hold, mine, successor, ttl, keep, now)
 	o.note("release %s %d to %s: %d", hold, mine, successor, n)
 	switch {
 	case granted && again && n == before:
@@ -317,6 +419,17 @@ func (o *oracle) harm(t *testing.T) {
 	t.Helper()
 	m := &o.model
 	if !m.there {
+		return
+	}
+	if len(m.line) > 0 && o.rng.IntN(2) == 0 {
+		passed := (o.rng.Int64N(6) - 1) * o.unit // below 0, the clock was set back
+		wake := m.wake
+		for i := range m.line {
+			m.line[i].time -= passed
+			wake += fmt.Sprintf(" %s %d", m.line[i].process, m.line[i].time)
+		}
+		o.admin.HSet(t.Context(), o.key, "wake", wake)
+		o.note("%d pass in the line, which is %q", passed, wake)
 		return
 	}
 	keep := m.keep
@@ -361,6 +474,19 @@ func (o *oracle) compare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	wake := strings.Fields(got["wake"])
+	var line []place
+	for i := 1; i+1 < len(wake); i += 2 {
+		time, err := strconv.ParseInt(wake[i+1], 10, 64)
+		if err != nil {
+			t.Fatalf("got the line %q, want numbers of milliseconds\nafter %s", got["wake"], strings.Join(o.history, "\n"))
+		}
+		line = append(line, place{wake[i], time})
+		got["wake"] = wake[0]
+	}
+	if !slices.EqualFunc(line, o.model.line, func(got, want place) bool { return got.process == want.process && o.near(want.time, got.time) }) {
+		t.Fatalf("got the line %v\nwant %v\nafter %s", line, o.model.line, strings.Join(o.history, "\n"))
+	}
 	if want := o.model.fields(); !maps.Equal(got, want) {
 		t.Fatalf("got the record %v\nwant %v\nafter %s", got, want, strings.Join(o.history, "\n"))
 	}
@@ -392,6 +518,8 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have 
 	})
 	met.Want(t, redistest.Steps(100_000)/2000, // where there are so many steps
 		"re-entered", "taken after a lapse", "denied", "denied its own", "passed", "passed again",
+		"the first was named, granted true, line left true", "the first was named, granted true, line left false",
+		"the first was named, granted false, line left true",
 		"answer -3", "answer -2", "answer -1", "answer 0", "answer 1", "answer 2")
 }
 
@@ -400,10 +528,13 @@ func recordStories(t *testing.T, target redistest.Target) (seen map[string]int) 
 	t.Helper()
 	var rdb, admin redis.UniversalClient
 	unit, slack := int64(100), int64(0)
+	now := func() int64 { return time.Now().UnixMilli() }
 	prefix := redistest.Prefix(t)
 	if target == redistest.OnMiniredis { // without ClockTTL, time stands still
 		m := miniredis.RunT(t)
-		m.SetTime(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC))
+		still := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+		m.SetTime(still)
+		now = still.UnixMilli
 		rdb = redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
 		t.Cleanup(func() { rdb.Close() })
 		admin = rdb
@@ -423,7 +554,7 @@ func recordStories(t *testing.T, target redistest.Target) (seen map[string]int) 
 	for i := range max(redistest.Steps(100_000)/steps, 1) {
 		o := &oracle{
 			rng: rng, rdb: rdb, admin: admin, run: run, key: fmt.Sprintf("%s:{%d}", prefix, i), unit: unit, slack: slack,
-			model: record{holds: map[string]bool{}}, granted: map[string]int64{}, seen: seen,
+			model: record{holds: map[string]bool{}}, granted: map[string]int64{}, now: now, seen: seen,
 		}
 		if rng.IntN(2) == 0 { // the clock was ahead
 			o.model.there, o.model.fence, o.model.lives = true, 4e15, unit*30

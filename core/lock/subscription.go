@@ -63,13 +63,13 @@ func (n *notifier) update(ctx context.Context, sub *subscription, key string) er
 		n.confirmed(sub, key)
 	case wanted == asked:
 	case wanted && sharded:
-		return sub.conn.SSubscribe(ctx, key)
+		return sub.conn.SSubscribe(ctx, key, key+n.own)
 	case wanted:
-		return sub.conn.Subscribe(ctx, key)
+		return sub.conn.Subscribe(ctx, key, key+n.own)
 	case sharded:
-		return sub.conn.SUnsubscribe(ctx, key)
+		return sub.conn.SUnsubscribe(ctx, key, key+n.own)
 	default:
-		return sub.conn.Unsubscribe(ctx, key)
+		return sub.conn.Unsubscribe(ctx, key, key+n.own)
 	}
 	return nil
 }
@@ -96,13 +96,16 @@ func (n *notifier) read(sub *subscription) error {
 		switch m := message.(type) {
 		case *redis.Message:
 			if m.Payload != probe {
-				n.notify(m.Channel)
+				n.notify(strings.TrimSuffix(m.Channel, n.own))
 			}
 		case *redis.Subscription:
-			if strings.HasSuffix(m.Kind, "unsubscribe") {
-				n.unsubscribed(sub, m.Channel)
-			} else {
-				n.confirmed(sub, m.Channel)
+			key, own := strings.CutSuffix(m.Channel, n.own)
+			switch {
+			case !own: // the confirmation for this process comes next
+			case strings.HasSuffix(m.Kind, "unsubscribe"):
+				n.unsubscribed(sub, key)
+			default:
+				n.confirmed(sub, key)
 			}
 		}
 	}
@@ -132,7 +135,7 @@ func (n *notifier) confirmed(sub *subscription, key string) {
 func (n *notifier) probe(sub *subscription, ch *channel) {
 	ctx, cancel := context.WithTimeout(context.Background(), subscribeTimeout)
 	defer cancel()
-	cmd := redis.NewIntCmd(ctx, strings.ToLower(sub.wake), ch.key, probe)
+	cmd := redis.NewIntCmd(ctx, strings.ToLower(sub.wake), ch.key+n.own, probe)
 	err := background.Try(func() error { return sub.server.Process(ctx, cmd) })
 	if err == nil {
 		err = cmd.Err() // the client's Process may not wait for the reply

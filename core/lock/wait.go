@@ -15,8 +15,12 @@ import (
 func (s *shared) await(ctx context.Context, b *bid, limit time.Duration) (held *Lock, err error) {
 	w := s.queues.join(b.key, b.queue)
 	defer func() {
-		if h, ok := w.leave(); ok {
+		h, ok, last := w.leave()
+		if ok {
 			held, err = s.late(ctx, b, h, held, err)
+		}
+		if last && b.stands && held == nil && (errors.Is(err, ErrHeld) || ask.IsCallers(err)) {
+			s.leave(endless(ctx), b.key)
 		}
 	}()
 	deadline := deadline{limit: limit, set: time.Now()}
@@ -76,8 +80,12 @@ func (s *shared) contend(ctx context.Context, b *bid, w *waiter, deadline *deadl
 		changed := w.changed() // before asking, so that no release in between is missed
 		wake := listener.wake()
 		delay := s.retry(wake)
-		if due || !w.busy() {
-			held, lapses, err := s.attempt(ctx, b, wake)
+		if busy := w.busy(); due || !busy {
+			note := wake
+			if busy || last { // a release of this process finds its own callers without a line
+				note = ""
+			}
+			held, lapses, err := s.attempt(ctx, b, note)
 			if held != nil || err != nil {
 				return held, err
 			}

@@ -73,12 +73,12 @@ func unasking() *lock.Options { return calm(lock.Options{RetryDelay: time.Hour})
 // soon is shorter than any lease or RetryDelay of unasking.
 const soon = 10 * time.Second
 
-// asksWith waits until the record says how to wake the waiter.
+// asksWith waits until the record says how to wake the waiter, which stands in line.
 func asksWith(t *testing.T, admin redis.UniversalClient, record, how string) {
 	t.Helper()
 	redistest.Await(t, soon, "the waiter to ask for "+how, func() bool {
 		got, _ := admin.HGet(t.Context(), record, "wake").Result()
-		return got == how
+		return strings.HasPrefix(got, how+" ")
 	})
 }
 

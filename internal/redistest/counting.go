@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// CountingHook counts the scripts that are sent.
-type CountingHook struct{ Scripts atomic.Int64 }
+// CountingHook counts the scripts that are sent, and the round trips that they take.
+type CountingHook struct{ Scripts, Trips atomic.Int64 }
 
 // Counted is a client of a miniredis in a bubble, and the count of the scripts that it sends.
 func Counted(tb testing.TB) (*redis.Client, *atomic.Int64) {
@@ -41,11 +41,14 @@ func (h *CountingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (h *CountingHook) count(all ...redis.Cmder) {
+	scripts := int64(0)
 	for _, cmd := range all {
 		if strings.HasPrefix(cmd.Name(), "eval") {
-			h.Scripts.Add(1)
+			scripts++
 		}
 	}
+	h.Scripts.Add(scripts)
+	h.Trips.Add(min(scripts, 1))
 }
 
 // HeapInUse is what the process has on its heap, without garbage.

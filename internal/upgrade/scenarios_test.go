@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ type pair struct {
 	one, two *process
 	key      string
 	spare    func() *process // another process of the version of one, which may be killed
+	cluster  bool
 }
 
 // scenario is what one version stores and the other goes on with.
@@ -48,7 +50,7 @@ func TestEachVersionGoesOnWithTheOthersRecords(t *testing.T) {
 					t.Run(s.name, func(t *testing.T) {
 						t.Parallel()
 						s.run(&pair{
-							judge: t, one: one, two: two, key: keyOf(way.name, s.name),
+							judge: t, one: one, two: two, key: keyOf(way.name, s.name), cluster: strings.Contains(at.addrs, ","),
 							spare: func() *process { return start(t, way.one, at) },
 						})
 					})

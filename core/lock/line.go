@@ -1,0 +1,31 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
+)
+
+// The processes that wait for a lock stand in line, in the lock's own record: see
+// lock_acquire.lua. Each has one place, whichever of its callers asks.
+
+// waits is how long a free lock waits for the first in line. It is longer than two round
+// trips to a Redis on another continent take, and shorter than a RetryDelay.
+const waits = 100 * time.Millisecond
+
+// stays returns for how many milliseconds a process has its place after it has asked: it
+// asks again sooner.
+func stays(retryDelay time.Duration) int64 {
+	return (2*retryDelay + waits).Milliseconds()
+}
+
+// leave takes this process out of the line of a key for which it does not wait any more,
+// in the background. Until then the lock may wait for it in vain.
+func (s *shared) leave(ctx context.Context, key string) {
+	s.asker.Inside.Pending().Add(1)
+	background.Go(func() {
+		defer s.asker.Inside.Pending().Add(-1)
+		_, _, _, _ = s.ask(ctx, leaveScript, key, s.process)
+	})
+}
