@@ -15,7 +15,7 @@
 // [Locker.Do] runs a function under a lock. [Locker.Try] asks for a lock once and does
 // not wait. [Locker.Acquire] waits. Callers in one process queue per key and owner; only
 // the first in each queue asks Redis. Processes that wait stand in line, and a lock passes
-// from one to the next.
+// from one to the next. [Locker.AcquireAll] gets the locks of several keys, or none.
 //
 // # Owners
 //

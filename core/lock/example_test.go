@@ -63,6 +63,21 @@ func ExampleLocker_Try() {
 	// <nil>
 }
 
+func ExampleLocker_DoAll() {
+	locker, err := lock.New(connect(), "stock", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = locker.DoAll(context.Background(), []string{"sku-17", "sku-4"}, func(ctx context.Context, held *lock.Locks) error {
+		fmt.Println("booking", held.Fence("sku-17") > 0, held.Fence("sku-4") > 0, ctx.Err()) // ctx ends when one is lost
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// booking true true <nil>
+	// <nil>
+}
+
 func ExampleLocker_As() {
 	ctx := context.Background()
 	locker, err := lock.New(connect(), "orders", nil)
