@@ -103,7 +103,7 @@ bench: redis ## measure decisions and the net/http middleware
 	go test -run '^$$' -bench . -benchmem ./core/... ./nethttp/...
 
 .PHONY: bench-peers
-bench-peers: redis ## measure neap beside its peers for some minutes, into bench/RESULTS.md, its pictures, bench/LOCKS.md, bench/GUARD.md, bench/CALLBACKS.md, bench/STOCK.md and bench/HTTP.md
+bench-peers: redis ## measure neap beside its peers for some minutes, into bench/RESULTS.md, its pictures, bench/LOAD.md, bench/LOCKS.md, bench/GUARD.md, bench/CALLBACKS.md, bench/STOCK.md and bench/HTTP.md
 	cd bench && go run .
 
 .PHONY: pictures

@@ -1,7 +1,7 @@
 // Bench measures neap beside other limiters, locks and guards, and callbacks and
 // sales with neap and without. It starts a redis-server of its own, and writes a
-// report on each: RESULTS.md with RESULTS.svg and GLANCE.svg, LOCKS.md, GUARD.md, CALLBACKS.md, STOCK.md and
-// HTTP.md.
+// report on each: RESULTS.md with RESULTS.svg and GLANCE.svg, LOAD.md, LOCKS.md, GUARD.md, CALLBACKS.md, STOCK.md
+// and HTTP.md.
 package main
 
 import (
@@ -45,6 +45,7 @@ var benchmarks = []benchmark{
 	{"stock", "STOCK.md", 3, []int{16, 256}, requests([]way{sold, refused}, sales), salesReport},
 	{"http", "HTTP.md", 3, []int{16, 256}, requests([]way{admitted, denied}, servedLimits), servedReport},
 	{"limits", "RESULTS.md", 1, []int{1, 16, 256}, (*server).limits, limitsReport},
+	{"ends", "LOAD.md", 5, []int{many, most}, (*server).ends, endsReport},
 }
 
 func main() {

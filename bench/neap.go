@@ -102,7 +102,13 @@ func neapOf(algorithms ...string) func(context.Context, *env, workload) (take, e
 }
 
 func neapWith(opts limit.Options, algorithms ...string) func(context.Context, *env, workload) (take, error) {
-	opts.Budget, opts.Fail = budget, store.FailClosed
+	opts.Budget = budget
+	return neapAsIs(opts, algorithms...)
+}
+
+// neapAsIs has the default budget if the options have none.
+func neapAsIs(opts limit.Options, algorithms ...string) func(context.Context, *env, workload) (take, error) {
+	opts.Fail = store.FailClosed
 	return func(_ context.Context, e *env, w workload) (take, error) {
 		made := make([]limit.Policy, len(algorithms))
 		for i, a := range algorithms {
