@@ -87,7 +87,7 @@ func TestTheKeysOfASale(t *testing.T) {
 }
 
 // TestABadSaleIsFound has gates sell otherwise than they should.
-func TestABadSaleIsFound(t *testing.T) {
+func TestABadSaleIsFound(t *testing.T) { //nolint:tparallel // one after the other: each is a crowd
 	t.Parallel()
 	atOnce := gate.ReserveOptions{Confirm: true}
 	byItem, byBuyer := gate.ByParam("item"), gate.ByHeader(buyerHeader)
@@ -109,7 +109,7 @@ func TestABadSaleIsFound(t *testing.T) {
 			})
 		}
 	}
-	for name, c := range map[string]struct {
+	for name, c := range map[string]struct { //nolint:paralleltest // see above
 		gate func(*testing.T, *stock.Stock) gate.Gate
 		want []string
 	}{
@@ -158,7 +158,7 @@ func TestABadSaleIsFound(t *testing.T) {
 			})
 		}, []string{"these answers: map[503:200]"}},
 	} {
-		t.Run(name, func(t *testing.T) { // one after the other: each is a crowd
+		t.Run(name, func(t *testing.T) {
 			s, err := backend.Embed()
 			if err != nil {
 				t.Fatal(err)

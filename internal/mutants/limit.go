@@ -227,7 +227,7 @@ var kindBugs = []source{
 	}},
 	{"core/limit/internal/kind/set.go", []bug{
 		{"policies are left out of a signature", "%d:%s:%t:%t:%s \", len(r.Tail)", "%d:%.0s:%t:%t:%s \", len(r.Tail)"},
-		{"terms are left out of a signature", "r.Shadow, r.Once, r.Kept)", "r.Shadow, r.Shadow, r.Kept)"},
+		{"terms are left out of a signature", "r.Shadow, r.Once, r.Kept)", "r.Shadow, false, r.Kept)"},
 	}},
 }
 
