@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -118,9 +119,9 @@ with as many that ask half as fast, and with %d callers.
 `, many, most) + r.inRounds() + `Redis and all callers share the processors of one machine. A call fails if neap's default budget of 50 ms is not enough.`,
 		sections: []section{
 			targets([]target{
-				{"99 % of the decisions of " + fmt.Sprint(many) + " callers at half speed are within", r.of(p99, bucketName, atHalf), "%.2f", " ms", atMost, targetDecision},
-				{fmt.Sprint(most) + " callers: decisions a second", r.manyToMost(), "%.2f", fmt.Sprintf(" of those of %d", many), atLeast, 1},
-				{fmt.Sprint(most) + " callers: failed", r.of(failed, bucketName, crowd), "%.0f", "", atMost, 0},
+				{"99 % of the decisions of " + strconv.Itoa(many) + " callers at half speed are within", r.of(p99, bucketName, atHalf), "%.2f", " ms", atMost, targetDecision},
+				{strconv.Itoa(most) + " callers: decisions a second", r.manyToMost(), "%.2f", fmt.Sprintf(" of those of %d", many), atLeast, 1},
+				{strconv.Itoa(most) + " callers: failed", r.of(failed, bucketName, crowd), "%.0f", "", atMost, 0},
 			}),
 			table("Decisions of one hot key", namesOf(r.contestants), []column{
 				{fmt.Sprintf("%d callers: a second", many), "%.0f", of(rate, atMostSpeed)},
