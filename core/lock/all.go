@@ -227,5 +227,6 @@ func (ls *Locks) Release(ctx context.Context) error {
 	if !ls.made() {
 		return errLocks
 	}
+	misuse.Context(ctx)
 	return errors.Join(ls.release(ctx, 0)...)
 }

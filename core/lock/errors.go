@@ -45,7 +45,7 @@ var (
 var (
 	errLocker = errors.New("lock: a nil or zero Locker: make one with New, and check its error first")
 	errLock   = errors.New("lock: a nil or zero Lock: Try or Acquire returned an error, check it first")
-	errLocks  = errors.New("lock: nil or zero Locks: AcquireAll returned an error, check it first")
+	errLocks  = errors.New("lock: a nil or zero Locks: AcquireAll returned an error, check it first")
 	errFn     = errors.New("lock: fn is nil: say what to run")
 )
 

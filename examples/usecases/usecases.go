@@ -246,6 +246,14 @@ func Pay(ctx context.Context, db *sql.DB, order string) error {
 	return nil
 }
 
+// Book books several articles while it holds the locks of all of them.
+func Book(ctx context.Context, locker *lock.Locker, book func(ctx context.Context, fences ...int64) error) error {
+	err := locker.DoAll(ctx, []string{"sku-17", "sku-4"}, func(ctx context.Context, held *lock.Locks) error {
+		return book(ctx, held.Fence("sku-17"), held.Fence("sku-4"))
+	})
+	return err
+}
+
 // PublishLocks shows a locker's counts at /debug/vars.
 func PublishLocks(locker *lock.Locker) {
 	expvar.Publish("lock."+locker.Name(), expvar.Func(func() any { return locker.Stats() }))

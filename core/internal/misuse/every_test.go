@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 var (
 	made = []reflect.Type{
 		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
-		reflect.TypeFor[inflight.Limiter](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](),
+		reflect.TypeFor[inflight.Limiter](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](), reflect.TypeFor[lock.Locks](),
 		reflect.TypeFor[idempotency.Guard](), reflect.TypeFor[idempotency.Claim](),
 		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](), reflect.TypeFor[callback.Endpoint](),
 	}
@@ -251,6 +251,7 @@ func usable(t *testing.T, rdb redis.UniversalClient) map[string]func() any {
 		"Stock":             func() any { return shop },
 		"Slot":              func() any { s, err := slots.Try(t.Context(), "s"); must(err); return s },
 		"Lock":              func() any { l, err := locker.Try(t.Context(), fresh()); must(err); return l },
+		"Locks":             func() any { ls, err := locker.AcquireAll(t.Context(), fresh(), fresh()); must(err); return ls },
 		"Claim":             func() any { run, err := guard.Begin(t.Context(), fresh(), ""); must(err); return run.Claim },
 		"Reservation": func() any {
 			r, err := shop.Reserve(t.Context(), "item", fresh(), "id", nil)
