@@ -22,7 +22,8 @@ import (
 //
 // Try returns
 //
-//   - [ErrHeld] if another holder has the lock;
+//   - [ErrHeld] if another holder has the lock, or the lock is free and waits for the
+//     process that is next in line;
 //   - [ErrKey] for an empty key, and [ErrOwner] for an empty owner of [Locker.As];
 //   - ctx.Err() if the caller's context ended;
 //   - a [*script.Error] if Redis could not answer within the budget;
@@ -54,14 +55,13 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 // vain, and ctx.Err() if ctx ended first.
 //
 // Callers in one process queue per key and owner (see [Locker.As]). Only the first in
-// each queue asks Redis, and each queue is served in order. A release wakes the waiting
-// callers. It also wakes those of other processes, if Redis lets their client subscribe.
-// Without that permission they ask again after each RetryDelay.
+// each queue asks Redis, and each queue is served in order. A release wakes the callers of
+// its own process, and the process that is next in line.
 //
 // Processes that wait stand in line, each once: a release tells the first of them alone, and
 // the lock waits for that process for up to 100 ms. So a process with many callers has no
-// more turns than one with one. What does not come in time, or may not subscribe, has no
-// place in the line.
+// more turns than one with one. A process whose client Redis does not let subscribe has no
+// place in the line: it asks again after each RetryDelay.
 //
 // While no other process is known to wait, a release hands the lock to the first caller in
 // the queue of its own process, so the lock is not free in between. After 5 ms of that, the

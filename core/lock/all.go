@@ -207,6 +207,7 @@ func (ls *Locks) Err() error {
 
 // Context returns a child of the context that was passed to AcquireAll. It ends when one of
 // the locks is lost or they are released, and its cause is the Err of that lock.
+// [FromContext] does not find these locks.
 func (ls *Locks) Context() context.Context {
 	misuse.Made(ls.made(), errLocks)
 	return ls.context()

@@ -10,8 +10,8 @@ import (
 // The processes that wait for a lock stand in line, in the lock's own record: see
 // lock_acquire.lua. Each has one place, whichever of its callers asks.
 
-// waits is how long a free lock waits for the first in line. It is longer than two round
-// trips to a Redis on another continent take, and shorter than a RetryDelay.
+// waits is how long a free lock waits for the first in line: long enough for some round
+// trips within a continent, and shorter than the usual RetryDelay.
 const waits = 100 * time.Millisecond
 
 // stays returns for how many milliseconds a process has its place after it has asked: it
@@ -27,5 +27,6 @@ func (s *shared) leave(ctx context.Context, key string) {
 	background.Go(func() {
 		defer s.asker.Inside.Pending().Add(-1)
 		_, _, _, _ = s.ask(ctx, leaveScript, key, s.process)
+		s.queues.notify(key) // a caller that came meanwhile has lost its place, and asks for another
 	})
 }
