@@ -86,16 +86,21 @@ func ask(ctx context.Context, client *http.Client, url, buyer string) (string, e
 	return what, nil
 }
 
-// pay tells twice that an order is paid, as a provider may.
+// pay tells twice that an order is paid, as a provider may, and each time again when
+// it is asked to come later: a busy machine may not settle within the deadline.
 func pay(ctx context.Context, client *http.Client, url, number string) error {
 	form := "notify_id=" + number + "&out_trade_no=" + number + "&trade_status=TRADE_SUCCESS"
-	for range 2 {
+	for acknowledged, tries := 0, 50; acknowledged < 2; tries-- {
 		status, body, err := post(ctx, client, url+"/paid", signature, "ok", strings.NewReader(form))
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if status != http.StatusOK || string(body) != "success" {
+		case status == http.StatusOK && string(body) == "success":
+			acknowledged++
+		case status != http.StatusServiceUnavailable || tries == 0:
 			return fmt.Errorf("a payment was answered with %d %s", status, body)
+		default:
+			time.Sleep(100 * time.Millisecond)
 		}
 	}
 	return nil

@@ -89,7 +89,7 @@ func names() []string {
 // sell opens the phones, and sells them behind a framework.
 func sell(ctx context.Context, rdb script.Client, prefix string, f framework, c crowd, out io.Writer) error {
 	// The budget is for a machine that serves and buys at once.
-	st, err := store.Open(rdb, &store.Options{Prefix: prefix, Budget: 10 * time.Second})
+	st, err := store.Open(rdb, &store.Options{Prefix: prefix, Budget: time.Minute})
 	if err != nil {
 		return err
 	}
