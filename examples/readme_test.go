@@ -42,7 +42,7 @@ func TestPagesAreTrue(t *testing.T) {
 // TestProblemTypesLeadSomewhere has each type of core/gate lead to its section.
 func TestProblemTypesLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	code, err := os.ReadFile("../core/gate/problem.go")
+	code, err := os.ReadFile("../core/gate/kind.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,6 @@ type BlockOptions struct {
 	OnError func(Request, error)
 }
 
-const titleBlocked = "Forbidden"
-
 // Block returns a gate that refuses a request with a 403 if its subject is on the list.
 // It sends nothing to Redis. Mount Block outside the limits, so that what it refuses
 // counts for none of them.
@@ -44,7 +42,7 @@ func (g *block) Enter(r Request) Pass {
 	case err != nil:
 		return g.answers.refuse(r, err)
 	case g.list.Has(s):
-		return g.answers.deny(r, Denial{Status: 403, Title: titleBlocked})
+		return g.answers.deny(r, Denial{Kind: KindBlocked})
 	}
 	return Pass{}
 }

@@ -25,9 +25,6 @@ type ConcurrencyOptions struct {
 	OnError func(Request, error)
 }
 
-// titleFull has no problem type: the registered ones are about quotas.
-const titleFull = "Too many requests are in flight"
-
 // Concurrency returns a gate that lets as many requests of a subject run at once as c
 // allows, in all processes together. It answers
 //
@@ -88,7 +85,7 @@ func (g *concurrency) Enter(r Request) Pass {
 	ctx := r.Context()
 	slot, err := g.limit.Try(ctx, subject)
 	if err != nil {
-		return g.answers.unavailable(r, err)
+		return g.answers.unavailable(r, err, KindUnavailable)
 	}
 	if slot.Degraded {
 		g.tell(r, slot)
@@ -96,7 +93,7 @@ func (g *concurrency) Enter(r Request) Pass {
 	fields := g.headers.inFlight(slot)
 	if !slot.Allowed {
 		return g.answers.deny(r, Denial{
-			Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Header: fields,
+			Kind: KindFull, RetryAfter: slot.RetryAfter, Header: fields,
 			Decision: &limit.Decision{
 				Policy: slot.Policy, Limit: slot.Limit, RetryAfter: slot.RetryAfter, Degraded: slot.Degraded, Cause: slot.Cause,
 			},

@@ -18,6 +18,7 @@ import (
 // refusal of 400 to 499 by a key, a 503 if Redis cannot answer, a 500 if the wiring is
 // wrong. A Render function makes a [Reply] from it.
 type Denial struct {
+	Kind   Kind
 	Status int
 	// Type is the URI of the problem type (RFC 9457 section 3.1.1). It is empty if the
 	// status says everything.
@@ -51,19 +52,18 @@ type answers struct {
 	hint    sync.Once // logs that OnError is not set
 }
 
-const titleInternal = "Internal Server Error"
-
 // deny refuses a request.
 func (a *answers) deny(r Request, d Denial) Pass {
-	d.Request = r
-	reply := a.reply(d)
+	reply := a.reply(r, d)
 	reply.Refused = true
 	return Pass{Reply: reply}
 }
 
 // reply renders a denial. No cache may keep it: RFC 6585 section 4 forbids that for a
 // 429, and every other denial is true only for this caller at this moment.
-func (a *answers) reply(d Denial) *Reply {
+func (a *answers) reply(r Request, d Denial) *Reply {
+	d.Request = r
+	d.complete()
 	if d.RetryAfter > 0 || d.Status == 429 {
 		wait := strconv.FormatInt(secondsAtLeastOne(d.RetryAfter), 10)
 		d.Header = append(d.Header, Field{Name: fieldRetryAfter, Value: wait})
@@ -93,10 +93,10 @@ func missingFields(protocol, own []Field) []Field {
 // answered as it says. Any other error is answered with a 500, and the hook is told.
 func (a *answers) refuse(r Request, err error) Pass {
 	if refused, ok := asRefusal(err); ok {
-		return a.deny(r, Denial{Status: refused.status, Title: refused.title})
+		return a.deny(r, Denial{Kind: KindRefused, Status: refused.status, Title: refused.title})
 	}
 	a.fault(r, err)
-	return a.deny(r, Denial{Status: 500, Title: titleInternal})
+	return a.deny(r, Denial{Kind: KindFault})
 }
 
 // fault tells of an error that is answered with a 500. If there is no hook, a line in the
@@ -110,24 +110,15 @@ func (a *answers) fault(r Request, err error) {
 	a.tell(r, err)
 }
 
-// retryUnavailable is when a client should try again while Redis cannot answer: not at
-// once, and it is unknown when Redis will be back.
-const retryUnavailable = time.Second
-
-// unavailable answers an error of the primitive behind the gate.
-func (a *answers) unavailable(r Request, err error) Pass {
-	return a.away(r, err, "", "Service Unavailable")
-}
-
-// away is unavailable for answers that have a problem type of their own. If the client
-// went away, that is no outage, and the hook is not told. The answer is the same 503: a
-// client that can still read it learns that the server is shutting down, and may try
-// again.
-func (a *answers) away(r Request, err error, problem, title string) Pass {
+// unavailable answers an error of the primitive behind the gate, with a kind whose status
+// is 503. If the client went away, that is no outage, and the hook is not told. The answer
+// is the same: a client that can still read it learns that the server is shutting down, and
+// may try again.
+func (a *answers) unavailable(r Request, err error, kind Kind) Pass {
 	if !errors.Is(err, context.Canceled) {
 		a.tell(r, err)
 	}
-	return a.deny(r, Denial{Status: 503, Type: problem, Title: title, RetryAfter: retryUnavailable})
+	return a.deny(r, Denial{Kind: kind})
 }
 
 func (a *answers) tell(r Request, err error) {

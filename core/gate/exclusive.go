@@ -33,14 +33,6 @@ type ExclusiveOptions struct {
 	OnError func(Request, error)
 }
 
-// titleHeld has no problem type: none that is registered is about requests that exclude
-// each other.
-const titleHeld = "Another request for the same thing is running"
-
-// retryHeld is when a client should try again while another request has the lock. The
-// lock is free when that request has ended; it is unknown when that will be.
-const retryHeld = time.Second
-
 // Exclusive returns a gate that lets one request of a subject run at a time, in all
 // processes that share the locker's name and Redis. It answers
 //
@@ -122,9 +114,9 @@ func (g *exclusive) Enter(r Request) Pass {
 	held, err := g.acquire(r.Context(), subject)
 	switch {
 	case errors.Is(err, lock.ErrHeld):
-		return g.answers.deny(r, Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})
+		return g.answers.deny(r, Denial{Kind: KindHeld})
 	case err != nil:
-		return g.answers.unavailable(r, err)
+		return g.answers.unavailable(r, err, KindUnavailable)
 	}
 	ctx, ending := watch(held.Context())
 	return Pass{Context: ctx, Leave: g.leaving(ending, r, held)}

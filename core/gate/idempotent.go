@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
 )
@@ -179,7 +178,7 @@ func (g *idempotent) Enter(r Request) Pass {
 // it would wait for itself. What the handler has done is unknown.
 func (g *idempotent) again(r Request) Pass {
 	g.answers.fault(r, fmt.Errorf("%w: a request came through its own gate.Idempotent a second time", ErrWiring))
-	return Pass{Reply: g.answers.reply(Denial{Status: 500, Title: titleInternal, Request: r})}
+	return Pass{Reply: g.answers.reply(r, Denial{Kind: KindFault})}
 }
 
 // keyless answers a request without a usable key. The answer has a problem type if the
@@ -189,11 +188,11 @@ func (g *idempotent) keyless(r Request, err error) Pass {
 	if !ok || refused.status != 400 {
 		return g.answers.refuse(r, err)
 	}
-	problem := typeKeyInvalid
+	kind := KindKeyInvalid
 	if refused.missing {
-		problem = typeKeyMissing
+		kind = KindKeyMissing
 	}
-	return g.answers.deny(r, Denial{Status: 400, Type: problem, Title: refused.title})
+	return g.answers.deny(r, Denial{Kind: kind, Title: refused.title})
 }
 
 // unknown makes a 401 from the error of a principal that is missing and says nothing
@@ -212,30 +211,25 @@ func (g *idempotent) fingerprint(r Request) (string, error) {
 	return fingerprint(r, g.opts.MaxBody)
 }
 
-// retryInFlight is the Retry-After while a request runs: it is unknown when it will end.
-const retryInFlight = time.Second
-
-const titleDone = "The request was done, but its answer is not available any more"
-
 func (g *idempotent) refused(r Request, err error) Pass {
-	d := Denial{Status: 409}
+	var kind Kind
 	switch {
 	case errors.Is(err, idempotency.ErrInFlight):
-		d.Type, d.Title, d.RetryAfter = typeInFlight, "A request with this key is running", retryInFlight
+		kind = KindInFlight
 	case errors.Is(err, idempotency.ErrMismatch):
-		d.Status, d.Type, d.Title = 422, typeKeyReused, "The key was used for another request"
+		kind = KindKeyReused
 	case errors.Is(err, idempotency.ErrNoResult):
-		d.Type, d.Title = typeDone, titleDone
+		kind = KindDone
 	case errors.Is(err, idempotency.ErrUnreadable):
-		d.Type, d.Title = typeDone, titleDone
+		kind = KindDone
 		g.answers.tell(r, err)
 	case errors.Is(err, idempotency.ErrInDoubt):
-		d.Type, d.Title = typeInDoubt, "It is unknown whether the request was done"
+		kind = KindInDoubt
 		g.answers.tell(r, err)
 	default:
-		return g.answers.away(r, err, typeUnavailable, "The request was not begun")
+		return g.answers.unavailable(r, err, KindNotBegun)
 	}
-	return g.answers.deny(r, d)
+	return g.answers.deny(r, Denial{Kind: kind})
 }
 
 func (g *idempotent) replay(r Request, result []byte) Pass {

@@ -5,40 +5,6 @@ import (
 	"encoding/json"
 )
 
-// typeQuota is the problem type of draft-ietf-httpapi-ratelimit-headers-11, section 5.1,
-// and titleQuota is its title there.
-const (
-	typeQuota  = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	titleQuota = "Request cannot be satisfied as assigned quota has been exceeded"
-)
-
-// TypeIdempotency begins the problem types of [Idempotent]. It leads to the page that
-// explains each of them.
-const TypeIdempotency = "https://github.com/neap-go/neap/blob/main/docs/idempotency.md#"
-
-const (
-	typeKeyMissing  = TypeIdempotency + "key-missing"
-	typeKeyInvalid  = TypeIdempotency + "key-invalid"
-	typeKeyReused   = TypeIdempotency + "key-reused"
-	typeInFlight    = TypeIdempotency + "in-flight"
-	typeInDoubt     = TypeIdempotency + "in-doubt"
-	typeDone        = TypeIdempotency + "already-done"
-	typeUnavailable = TypeIdempotency + "not-begun"
-)
-
-// TypeStock begins the problem types of [Reserve]. It leads to the page that explains
-// each of them.
-const TypeStock = "https://github.com/neap-go/neap/blob/main/docs/stock.md#"
-
-const (
-	typeSoldOut     = TypeStock + "sold-out"
-	typeYours       = TypeStock + "already-yours"
-	typeUnknownItem = TypeStock + "unknown-item"
-	typeQuantity    = TypeStock + "another-quantity"
-	typeCalls       = TypeStock + "too-many-calls"
-	typeNotReserved = TypeStock + "not-reserved"
-)
-
 // problem renders a denial as RFC 9457 problem details.
 func problem(d Denial) Reply {
 	details := struct {

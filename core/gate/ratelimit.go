@@ -273,7 +273,7 @@ func (g *rateLimit) failed(r Request, err error) Pass {
 	if errors.Is(err, limit.ErrCost) {
 		return g.answers.refuse(r, Refuse(400, "The cost of the request is not one that can be granted"))
 	}
-	return g.answers.unavailable(r, err)
+	return g.answers.unavailable(r, err, KindUnavailable)
 }
 
 // admitted returns the Pass of a request that the limiter admits.
@@ -341,7 +341,7 @@ func (g *rateLimit) planned(r Request) (*limit.Limiter, error) {
 
 func (g *rateLimit) exceeded(r Request, d limit.Decision) Pass {
 	return g.answers.deny(r, Denial{
-		Status: 429, Type: typeQuota, Title: titleQuota,
+		Kind:       KindLimited,
 		RetryAfter: d.RetryAfter,
 		Header:     g.opts.Headers.fields(&d, 2),
 		Decision:   &d,

@@ -3,7 +3,6 @@ package gate
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/stock"
@@ -211,29 +210,25 @@ func (g *reserve) wanted(r Request) (o wanted, err error) {
 	return o, err
 }
 
-// retryCalls is when to try again while eight requests have the reservation. There is
-// room when one of them has failed; it is unknown when that will be.
-const retryCalls = time.Second
-
 func (g *reserve) refused(r Request, err error) Pass {
-	d := Denial{Status: 409}
+	var kind Kind
 	switch {
 	case errors.Is(err, stock.ErrSoldOut):
-		d.Type, d.Title = typeSoldOut, "There are not as many left"
+		kind = KindSoldOut
 	case errors.Is(err, stock.ErrYours):
-		d.Type, d.Title = typeYours, "The buyer has the item already"
+		kind = KindYours
 	case errors.Is(err, stock.ErrUnknown):
-		d.Status, d.Type, d.Title = 404, typeUnknownItem, "There is no such item"
+		kind = KindUnknownItem
 	case errors.Is(err, stock.ErrQuantity):
-		d.Status, d.Type, d.Title = 422, typeQuantity, "The id stands for another quantity"
+		kind = KindQuantity
 	case errors.Is(err, stock.ErrCalls):
-		d.Type, d.Title, d.RetryAfter = typeCalls, "Eight requests with this id have the item already", retryCalls
+		kind = KindCalls
 	case errors.Is(err, stock.ErrDisagrees):
 		return g.answers.refuse(r, err)
 	default:
-		return g.answers.away(r, err, typeNotReserved, "Nothing was reserved") // if Redis granted it nevertheless, the stock gives it back
+		return g.answers.unavailable(r, err, KindNotReserved) // if Redis granted it nevertheless, the stock gives it back
 	}
-	return g.answers.deny(r, d)
+	return g.answers.deny(r, Denial{Kind: kind})
 }
 
 // leaving returns a Leave that confirms or cancels according to the answer, whatever

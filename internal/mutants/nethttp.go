@@ -181,10 +181,12 @@ var nethttpBugs = []source{
 		{"a request that may wait is refused",
 			"g.acquire = mustWait(\"Exclusive\", locker.WithWait, opts.Wait).Acquire",
 			"_ = mustWait(\"Exclusive\", locker.WithWait, opts.Wait).Acquire"},
-		{"a client is not told when to ask for the lock again",
-			", RetryAfter: retryHeld}", "}"},
 		{"OnError is not told of a lock that was lost while the handler ran",
 			"\t\t\tg.answers.tell(asked, err)\n", "\t\t\t_ = asked\n"},
+	}},
+	{"core/gate/kind.go", []bug{
+		{"a client is not told when to ask for the lock again",
+			"same thing is running\", retryAfter: soon", "same thing is running\""},
 	}},
 	{"core/gate/conclusion.go", []bug{
 		{"a refusal that holds for a moment is replayed for a day",
@@ -243,7 +245,7 @@ var nethttpBugs = []source{
 			"if err := conclude(client); err != nil {\n\t\t\tg.answers.tell(asked, err)\n\t\t}",
 			"_ = asked\n\t\tgo conclude(client)"},
 		{"a buyer that has a unit is told that the item is sold out",
-			"d.Type, d.Title = typeYours, ", "d.Type, d.Title = typeSoldOut, "},
+			"kind = KindYours", "kind = KindSoldOut"},
 	}},
 	{"internal/address/address.go", []bug{
 		{"a peer that middleware has replaced with an address without a port is not seen",
