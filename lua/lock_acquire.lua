@@ -4,11 +4,10 @@
 -- left to live. After that the record is there only for its fence. An owner without a ttl
 -- marks a lock that was forced open.
 --
--- wake says how waiters of other processes want to be told, and may have the line of
--- these processes behind it: PUBLISH <process> <time> <process> <time> ... The first in
--- line has the lock next. The time, in milliseconds, is until when a process has its
--- place. If the lock is free, the time of the first is since when it may take the lock.
--- Without a line, all waiters are told.
+-- wake is a field for the processes that wait: how they want to be told, and then their
+-- line, PUBLISH <process> <time> <process> <time> ... The first in line has the lock next.
+-- The time is when the place of a process ends, in milliseconds; for the first in line of a
+-- free lock, it is when the lock became free. Without a line, all are told.
 --
 -- A hold that is there already is granted again.
 --
@@ -19,9 +18,9 @@
 -- ARGV[4]  keep, in milliseconds: how long the fence outlives the lock
 -- ARGV[5]  wake, used if this is denied: PUBLISH, SPUBLISH, or empty
 -- ARGV[6]  place, or nothing
---          A place is the process, for how long it has its place, and for how long a
---          free lock waits for the first in line, both in milliseconds. A caller without
---          a place does not heed the line.
+--          A place is the name of the process, and two times in milliseconds: how long its
+--          place lasts, and how long a free lock waits for the first in line. A caller
+--          without a place does not heed the line.
 -- returns  granted: the fence, which is the same for all holds of an owner; denied: minus
 --          the milliseconds until the lock lapses, or until it waits no more for the
 --          first in line
@@ -69,7 +68,10 @@ if denied then
   local places, n, mine = wake, 0, not process
   for other, time in string.gmatch(process and wake ~= '' and line or '', ' (%w+) (%d+)') do
     if other == process then
-      mine, time = true, now + stays
+      mine = true
+      if time - now < stays / 2 or time - now > stays + 0 then -- or else the record need not change
+        time = now + stays
+      end
     end
     if time + 0 > now or other == first then
       places, n = places .. ' ' .. other .. ' ' .. time, n + 1
@@ -107,7 +109,7 @@ end
 local text, rest = string.format('%.0f', number), nil
 if line and first and first ~= process then -- it did not come, and others may have gone too: all are told
   rest = string.match(line, '^%u+')
-elseif line and process then
+elseif line and process and not held then
   local gone
   rest, gone = string.gsub(line, ' ' .. process .. ' %d+', '')
   if gone > 0 and string.match(rest, '^%u+$') then

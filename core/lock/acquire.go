@@ -60,18 +60,20 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 //
 // Processes that wait stand in line, each once: a release tells the first of them alone, and
 // the lock waits for that process for up to 100 ms. So a process with many callers has no
-// more turns than one with one. A process whose client Redis does not let subscribe has no
-// place in the line: it asks again after each RetryDelay.
+// more turns than one with one. Two Lockers of one name in a process count as two. A process
+// whose client Redis does not let subscribe has no place in the line. It asks again after
+// each RetryDelay, and gets no lock for which two others always wait.
 //
-// While no other process is known to wait, a release hands the lock to the first caller in
-// the queue of its own process, so the lock is not free in between. After 5 ms of that, the
-// lock is free for a moment, for those that have no place. Holds of a named owner are not
-// handed on.
+// While no other process is known to wait, a release hands the lock off to the first caller
+// in the queue of its own process. After 5 ms of that, the lock is released and asked for
+// again, so that processes without a place can get it. Holds of a named owner are not handed
+// off.
 //
-// Acquire costs one round trip if the lock is free, and none if a release hands the lock
-// over. If the lock is held, the first in the queue asks again when it is woken and when
-// a RetryDelay has passed. The others ask once, when their wait is over. While callers
-// wait, the process has one more connection to each server that has their locks.
+// Acquire costs one round trip if the lock is free, and none if a release hands it off. If
+// the lock is held, the first in the queue asks again when it is told and when a RetryDelay
+// has passed. The others ask once, when their wait is over. If no caller waits any more, one
+// more call takes the process out of the line, in the background. While callers wait, the
+// process has one more connection to each server that has their locks.
 func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {
@@ -107,7 +109,9 @@ func (s *shared) bring(ctx context.Context, b *bid, wake string) (int64, time.Ti
 	if b.run != nil {
 		return s.ask(ctx, startScript, b.key, b.hold, s.ttl, s.keep, number(b.run.tick), b.run.rerun.String(), wake)
 	}
-	b.stands = b.stands || wake != ""
+	if wake != "" {
+		s.queues.stand(b.key)
+	}
 	return s.ask(ctx, acquireScript, b.key, b.owner, b.hold, s.ttl, s.keep, wake, s.place)
 }
 

@@ -23,8 +23,8 @@ type Locks struct {
 }
 
 // AcquireAll gets the locks of all keys, or of none. It waits for all of them together as
-// long as Acquire waits for one. The order of the keys does not matter, and a key may stand
-// there twice. Two callers never wait for each other, because all wait in the same order. A
+// long as Acquire waits for one. The order of the keys does not matter, and a key may be
+// given twice. Two callers never wait for each other, because all wait in the same order. A
 // caller that waits holds the locks of the keys before, in the order of their bytes.
 //
 //	held, err := locker.AcquireAll(ctx, "sku-17", "sku-4")
@@ -122,7 +122,10 @@ func (ls *Locks) tryFrom(ctx context.Context, l *Locker, from int) (denied int, 
 			errs[i] = err
 			return
 		}
-		held, _, err := l.attempt(ctx, b, "")
+		var held *Lock
+		if !l.queues.waits(b.key, b.queue) { // or else those that wait come first
+			held, _, err = l.attempt(ctx, b, "")
+		}
 		if held == nil && err == nil {
 			err = ErrHeld
 		}

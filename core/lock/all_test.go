@@ -14,7 +14,9 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestAcquireAllGetsAllOrNone: the locks of all keys, each with its fence; none if one of
@@ -38,10 +40,10 @@ func TestAcquireAllGetsAllOrNone(t *testing.T) {
 			t.Errorf("got the fence %d of a key that was not asked for, Err %v, %d held, want 0, nil and 3", held.Fence("d"), held.Err(), l.Stats().Holding)
 		}
 		ctx := held.Context()
-		if _, err := other.AcquireAll(t.Context(), "x", "b", "y"); !errors.Is(err, lock.ErrHeld) {
+		if _, err := other.AcquireAll(t.Context(), "x", "b", "0"); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("AcquireAll with a key that is held: got %v, want ErrHeld", err)
 		}
-		for _, key := range []string{"x", "y"} {
+		for _, key := range []string{"x", "0"} { // one after it, and one before it, which it held while it waited
 			freeSoon(t, l, key)
 		}
 		if err := held.Release(t.Context()); err != nil {
@@ -55,6 +57,36 @@ func TestAcquireAllGetsAllOrNone(t *testing.T) {
 			freeSoon(t, other, key)
 		}
 	})
+}
+
+// TestAcquireAllDoesNotOvertake the callers of its own process that wait for one of the
+// locks: also if the lock is free, and they do not know it yet.
+func TestAcquireAllDoesNotOvertake(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		try(t, locker(t, rdb, prefix, unasking()))
+		l := locker(t, rdb, prefix, unasking())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _, _ = l.Acquire(ctx, "key") }()
+		lineHas(t, admin, recordOf(prefix, "key"), 1)
+		if err := admin.Del(t.Context(), recordOf(prefix, "key")).Err(); err != nil {
+			t.Fatal(err)
+		}
+		const wait = 100 * time.Millisecond
+		late, err := l.WithWait(wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		held, err := late.AcquireAll(t.Context(), "key", "another")
+		if took := time.Since(began); err != nil || took < wait {
+			t.Fatalf("got %v, %v after %v, want the locks when the wait for the one before is over", held, err, took)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}, redistest.OnStandalone)
 }
 
 // TestTheLossOfOneLockEndsTheContextOfAll, and DoAll says which way it was lost.
@@ -146,7 +178,11 @@ func TestAcquireAllTakesFewRoundTrips(t *testing.T) {
 	sent := new(far)
 	rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
 	rdb.AddHook(sent)
-	l := locker(t, rdb, srv.Prefix(t), calm(lock.Options{}))
+	st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: store.Queued})
+	l, err := lock.New(st, "test", calm(lock.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 // These errors say what became of a lock, or of an attempt to get one. If Redis could not
 // answer, the error is a [*script.Error] instead.
 var (
-	// ErrHeld says that another holder has the lock.
+	// ErrHeld says that another holder has the lock, or that the lock is free and waits for
+	// the first process in line.
 	ErrHeld = errors.New("lock: held by another")
 	// ErrExpired says that the lease was over before the lock was released.
 	ErrExpired = errors.New("lock: the lease is over")

@@ -17,6 +17,7 @@ func TestEssentialScripts(t *testing.T) {
 		releaseScript: true,
 		forceScript:   true,
 		inspectScript: false,
+		leaveScript:   false,
 		startScript:   false,
 		endScript:     true,
 	} {

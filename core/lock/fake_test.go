@@ -35,6 +35,7 @@ var scriptNames = map[any]string{
 	script.FromFS(lua.FS, "lock_acquire.lua").SHA(): "acquire",
 	script.FromFS(lua.FS, "lock_extend.lua").SHA():  "extend",
 	script.FromFS(lua.FS, "lock_release.lua").SHA(): "release",
+	script.FromFS(lua.FS, "lock_leave.lua").SHA():   "leave",
 	script.FromFS(lua.FS, "once_start.lua").SHA():   "start",
 	script.FromFS(lua.FS, "once_end.lua").SHA():     "end",
 }

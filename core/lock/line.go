@@ -7,17 +7,16 @@ import (
 	"github.com/neap-go/neap/core/internal/background"
 )
 
-// The processes that wait for a lock stand in line, in the lock's own record: see
-// lock_acquire.lua. Each has one place, whichever of its callers asks.
+// lock_acquire.lua describes the line in which processes wait for a lock.
 
 // waits is how long a free lock waits for the first in line: long enough for some round
 // trips within a continent, and shorter than the usual RetryDelay.
 const waits = 100 * time.Millisecond
 
-// stays returns for how many milliseconds a process has its place after it has asked: it
-// asks again sooner.
+// stays returns how many milliseconds a place lasts. The question in their second half renews
+// it, so a process may be late by a RetryDelay.
 func stays(retryDelay time.Duration) int64 {
-	return (2*retryDelay + waits).Milliseconds()
+	return (3*retryDelay + waits).Milliseconds()
 }
 
 // leave takes this process out of the line of a key for which it does not wait any more,

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -130,28 +132,141 @@ func TestTheDeadInLineCostOneWait(t *testing.T) {
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
-// TestAProcessThatGivesUpLeavesTheLine, if none of its callers waits any more.
+// leaves counts the calls by which processes leave a line. They are sent when they may be.
+type leaves struct {
+	sent atomic.Int64
+	may  chan struct{} // nil: at once
+}
+
+func (h *leaves) see(all ...redis.Cmder) {
+	for _, cmd := range all {
+		if args := redistest.Write(cmd); len(args) > 1 && scriptNames[args[1]] == "leave" {
+			h.sent.Add(1)
+			if h.may != nil {
+				<-h.may
+			}
+		}
+	}
+}
+
+// DialHook makes it a [redis.Hook].
+func (*leaves) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook makes it a [redis.Hook].
+func (h *leaves) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.see(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook makes it a [redis.Hook].
+func (h *leaves) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		h.see(all...)
+		return next(ctx, all)
+	}
+}
+
+// TestAProcessThatGivesUpLeavesTheLine once, when none of its callers waits any more:
+// whether they give up one after the other or all at the same time.
 func TestAProcessThatGivesUpLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		record := recordOf(prefix, "key")
 		held := try(t, locker(t, rdb, prefix, unasking()))
+		left := new(leaves)
+		rdb.AddHook(left)
 		l := locker(t, rdb, prefix, unasking())
-		first, leave := context.WithCancel(t.Context())
-		second, leaveToo := context.WithCancel(t.Context())
-		defer leaveToo()
-		for i, ctx := range []context.Context{first, second} {
-			go func() { _, _ = l.Acquire(ctx, "key") }()
-			inLine(t, l, i+1)
+		if err := l.Warm(t.Context()); err != nil { // or a call may be made twice
+			t.Fatal(err)
 		}
+		for name, together := range map[string]bool{"one after the other": false, "at the same time": true} {
+			left.sent.Store(0)
+			all, leaveAll := context.WithCancel(t.Context())
+			first, leave := context.WithCancel(all)
+			for i, ctx := range []context.Context{first, all, all} {
+				go func() { _, _ = l.Acquire(ctx, "key") }()
+				inLine(t, l, i+1)
+			}
+			lineHas(t, admin, record, 1)
+			if !together {
+				leave()
+				inLine(t, l, 2)
+			}
+			leaveAll()
+			lineHas(t, admin, record, 0)
+			inLine(t, l, 0)
+			if n := left.sent.Load(); n != 1 {
+				t.Errorf("%s: got %d calls to leave the line, want 1", name, n)
+			}
+			leave()
+		}
+		release(t, held)
+	}, redistest.OnStandalone)
+}
+
+// TestAProcessComesBackIntoTheLine: a caller that comes while its process leaves the line
+// has its place taken, and asks for another.
+func TestAProcessComesBackIntoTheLine(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		record := recordOf(prefix, "key")
+		held := try(t, locker(t, rdb, prefix, unasking()))
+		left := &leaves{may: make(chan struct{})}
+		rdb.AddHook(left)
+		l := locker(t, rdb, prefix, unasking())
+		if err := l.Warm(t.Context()); err != nil { // or a call may be made twice
+			t.Fatal(err)
+		}
+		first, leave := context.WithCancel(t.Context())
+		go func() { _, _ = l.Acquire(first, "key") }()
 		lineHas(t, admin, record, 1)
 		leave()
+		redistest.Await(t, soon, "the process to leave", func() bool { return left.sent.Load() == 1 })
+		got := make(chan error, 1)
+		go func() { got <- l.Do(t.Context(), "key", nothing) }()
 		inLine(t, l, 1)
 		lineHas(t, admin, record, 1)
-		leaveToo()
-		lineHas(t, admin, record, 0)
+		before := admin.HGet(t.Context(), record, "wake").Val()
+		close(left.may)
+		redistest.Await(t, soon, "another place than the one that was taken away", func() bool {
+			now := admin.HGet(t.Context(), record, "wake").Val()
+			return now != "" && now != before
+		})
 		release(t, held)
-	}, redistest.OnStandalone, redistest.OnCluster)
+		if err := <-got; err != nil {
+			t.Errorf("Do: got %v, want no error", err)
+		}
+	}, redistest.OnStandalone)
+}
+
+// TestTheNextInLineIsTold if the first one leaves while the free lock waits for it.
+func TestTheNextInLineIsTold(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		record := recordOf(prefix, "key")
+		held := try(t, locker(t, rdb, prefix, unasking()))
+		admin.HSet(t.Context(), record, "wake", "PUBLISH first 9000000000000000")
+		got := make(chan error, 1)
+		go func() { got <- locker(t, rdb, prefix, unasking()).Do(t.Context(), "key", nothing) }()
+		lineHas(t, admin, record, 2)
+		redistest.Await(t, soon, "the second to be subscribed", func() bool {
+			second := lineOf(t, admin, record)[1]
+			return hearers(t, admin.(*redis.Client), record+":"+second) == 1
+		})
+		release(t, held)
+		run, err := script.NewRunner(rdb, &script.Options{Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := run.Run(t.Context(), leaveScript, []string{record}, "first"); err != nil || n != int64(1) {
+			t.Errorf("the first leaves: got %v, %v, want 1", n, err)
+		}
+		if err := <-got; err != nil {
+			t.Errorf("Do: got %v, want no error", err)
+		}
+	}, redistest.OnStandalone)
 }
 
 // TestALineIsBounded: if too many processes wait, all of them are told.

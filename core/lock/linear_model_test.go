@@ -3,6 +3,7 @@ package lock_test
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/anishathalye/porcupine"
 
@@ -39,6 +40,7 @@ type asked struct {
 	verb verb
 	key  string
 	hold int
+	at   int64 // of acquire: when it was called
 }
 
 func (a asked) OfKey() string { return a.key }
@@ -49,15 +51,16 @@ type told struct {
 	fence int64 // of acquire and inspect only
 	held  bool  // of force and inspect only
 	stood bool  // of acquire: somebody waited for the key by then, and may have been in line
+	by    int64 // of release: by when it was done; 0 if that is unknown
 }
 
 // standing is the model's state. Its fence is the last that was reported, or one more for
 // each grant whose fence was not reported.
 type standing struct {
-	hold     int // 0 if the lock is free
-	fence    int64
-	released bool // it is free since a release, so it may wait for the first in line
-	over     bool
+	hold  int // 0 if the lock is free
+	fence int64
+	until int64 // how long it may wait for the first in line, if it is free since a release
+	over  bool
 }
 
 var model = porcupine.Model{
@@ -72,39 +75,51 @@ var model = porcupine.Model{
 	},
 }
 
+// waits returns how long a lock may wait for the first in line after a release.
+func (o told) waits() int64 {
+	if o.by == 0 {
+		return math.MaxInt64
+	}
+	return o.by + lock.Waits.Nanoseconds()
+}
+
 func (s standing) step(a asked, o told) (legal bool, next standing) {
 	mine, free := s.hold == a.hold, s.hold == 0
 	next = s
 	switch a.verb {
 	case acquires:
 		if o.err != nil {
-			return (!free || s.released && o.stood) && !mine, s
+			return (!free || a.at < s.until && o.stood) && !mine, s
 		}
 		// The call whose reply was lost may have granted the hold.
-		next.hold, next.fence, next.released = a.hold, o.fence, false
+		next.hold, next.fence, next.until = a.hold, o.fence, 0
 		return free && o.fence > s.fence || mine && o.fence >= s.fence, next
 	case extends, releases:
 		if o.err == nil {
 			if a.verb == releases {
-				next.hold, next.released = 0, true
+				next.hold, next.until = 0, o.waits()
 			}
 			return mine, next
 		}
 		return !mine && (s.fence > o.fence || !errors.Is(o.err, lock.ErrTakenByOther)), s
 	case forces:
-		next.hold, next.released = 0, free && s.released
+		if next.hold = 0; !free {
+			next.until = 0
+		}
 		return o.held == !free, next
 	case inspects:
 		next.fence = o.fence
 		return o.held == !free && o.fence >= s.fence, next
 	case mayAcquire:
-		next.hold, next.fence, next.released = a.hold, s.fence+1, false
+		next.hold, next.fence, next.until = a.hold, s.fence+1, 0
 		return free || s.over, next
 	case mayRelease:
-		next.hold, next.released = 0, true
+		next.hold, next.until = 0, o.waits()
 		return mine || s.over, next
 	case mayForce:
-		next.hold, next.released = 0, free && s.released
+		if next.hold = 0; !free {
+			next.until = 0
+		}
 		return !free || s.over, next
 	}
 	next.over = true

@@ -53,8 +53,8 @@ func (d *recorder) passing(key string, successor any) (p pass, first bool) {
 	call, hold := d.Now(), int(d.holds.Add(1))
 	p = pass{
 		key,
-		d.Open(nobody, asked{mayAcquire, key, hold}, call, told{}),
-		d.Open(nobody, asked{mayRelease, key, hold}, call, told{}),
+		d.Open(nobody, asked{verb: mayAcquire, key: key, hold: hold}, call, told{}),
+		d.Open(nobody, asked{verb: mayRelease, key: key, hold: hold}, call, told{}),
 	}
 	d.passes[successor] = p
 	return p, true

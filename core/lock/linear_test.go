@@ -107,10 +107,10 @@ func (w *worker) step(t *testing.T) {
 
 func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait bool) {
 	t.Helper()
-	a := asked{acquires, key, int(w.recorder.holds.Add(1))}
 	sent := &history.Calls{}
 	ctx = history.WithCalls(ctx, sent)
 	call := w.recorder.Now()
+	a := asked{acquires, key, int(w.recorder.holds.Add(1)), call}
 	if wait {
 		w.recorder.stood.Store(key, true)
 	}
@@ -131,8 +131,8 @@ func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait boo
 		doubts = max(doubts, 1)
 	}
 	for range doubts { // each call may be granted, and each grant may be taken back
-		w.recorder.Open(w.id, asked{mayAcquire, key, a.hold}, call, told{})
-		w.recorder.Open(w.id, asked{mayRelease, key, a.hold}, call, told{})
+		w.recorder.Open(w.id, asked{verb: mayAcquire, key: key, hold: a.hold}, call, told{})
+		w.recorder.Open(w.id, asked{verb: mayRelease, key: key, hold: a.hold}, call, told{})
 	}
 }
 
@@ -146,7 +146,7 @@ func (w *worker) extend(ctx context.Context, t *testing.T, p *possession) {
 	p.lost = isLoss(err)
 	switch {
 	case err == nil, p.lost:
-		w.recorder.Add(w.id, asked{extends, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
+		w.recorder.Add(w.id, asked{verb: extends, key: p.key, hold: p.hold}, call, told{err: err, fence: p.Fence()})
 	case !isUnknown(err):
 		t.Errorf("extend: got %v, want no error, a loss or an unknown end", err)
 	}
@@ -160,9 +160,9 @@ func (w *worker) release(ctx context.Context, t *testing.T, p possession) {
 	case p.lost && isLoss(err), isUnknown(err):
 		// The lock is known to be lost. So a call that came late may have been carried
 		// out now.
-		w.recorder.Open(w.id, asked{mayRelease, p.key, p.hold}, call, told{})
+		w.recorder.Open(w.id, asked{verb: mayRelease, key: p.key, hold: p.hold}, call, told{})
 	case err == nil, isLoss(err):
-		w.recorder.Add(w.id, asked{releases, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
+		w.recorder.Add(w.id, asked{verb: releases, key: p.key, hold: p.hold}, call, told{err: err, fence: p.Fence(), by: w.recorder.Now()})
 	default:
 		t.Errorf("release: got %v, want no error, a loss or an unknown end", err)
 	}
@@ -172,16 +172,16 @@ func (w *worker) force(ctx context.Context, key string) {
 	call := w.recorder.Now()
 	was, err := w.mutex.ForceRelease(ctx, key)
 	if err != nil {
-		w.recorder.Open(w.id, asked{mayForce, key, 0}, call, told{})
+		w.recorder.Open(w.id, asked{verb: mayForce, key: key}, call, told{})
 		return
 	}
-	w.recorder.Add(w.id, asked{forces, key, 0}, call, told{held: was})
+	w.recorder.Add(w.id, asked{verb: forces, key: key}, call, told{held: was})
 }
 
 func (w *worker) inspect(ctx context.Context, key string) {
 	call := w.recorder.Now()
 	if s, err := w.mutex.Inspect(ctx, key); err == nil {
-		w.recorder.Add(w.id, asked{inspects, key, 0}, call, told{held: s.Held, fence: s.Fence})
+		w.recorder.Add(w.id, asked{verb: inspects, key: key}, call, told{held: s.Held, fence: s.Fence})
 	}
 }
 

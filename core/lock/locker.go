@@ -161,7 +161,6 @@ type bid struct {
 	queue       string // the queue that it waits in: that of its named owner, or "" if it has none
 	owner, hold any    // strings, converted to any once
 	run         *run   // the run of Once that it asks for, or nil
-	stands      bool   // it may have put its process in line
 	began       time.Time
 	doubt       ask.Doubt
 }

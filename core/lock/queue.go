@@ -27,6 +27,7 @@ type entry struct {
 	held    []string        // the queue of each lock that this process holds
 	changed chan struct{}   // closed when the lock may be free; nil while nothing listens to it
 	handing time.Time       // when the first of the handoffs in a row was; zero if the lock was free since
+	stands  bool            // this process may stand in line in Redis
 }
 
 // waiter is one caller in a queue.
@@ -62,10 +63,19 @@ func (q *queues) join(key, queue string) *waiter {
 	return w
 }
 
+// stand notes that this process asks for a place in line.
+func (q *queues) stand(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil {
+		e.stands = true
+	}
+}
+
 // leave takes the waiter out of its queue. It returns a lock that was handed to the
-// waiter and that the waiter did not take. last reports that no caller waits for the key
-// any more.
-func (w *waiter) leave() (h handoff, ok, last bool) {
+// waiter and that the waiter did not take. stands reports that this process may stand in
+// line, and no caller waits for the key any more.
+func (w *waiter) leave() (h handoff, ok, stands bool) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
 	e := w.of.at(w.key)
@@ -74,13 +84,13 @@ func (w *waiter) leave() (h handoff, ok, last bool) {
 	if next := e.first(w.queue); wasFirst && next != nil {
 		close(next.turn)
 	}
-	last = e.waiting.n == 0
+	stands = e.stands && e.waiting.n == 0
 	w.of.clear(w.key, e)
 	select {
 	case h = <-w.handed:
-		return h, true, last
+		return h, true, stands
 	default:
-		return h, false, last
+		return h, false, stands
 	}
 }
 
@@ -134,6 +144,14 @@ func (w *waiter) changed() <-chan struct{} {
 	return e.changed
 }
 
+// waits reports whether a caller waits in a queue.
+func (q *queues) waits(key, queue string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	return e != nil && e.first(queue) != nil
+}
+
 func (w *waiter) isFirst() bool {
 	select {
 	case <-w.turn:
@@ -154,6 +172,7 @@ func (q *queues) hold(key, queue string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.at(key)
+	e.stands = e.stands && len(e.held) > 0 // a lock that was free is granted, so the place is gone
 	e.held = append(e.held, queue)
 }
 
@@ -205,6 +224,9 @@ func (q *queues) at(key string) *entry {
 }
 
 func (q *queues) clear(key string, e *entry) {
+	if e.waiting.n == 0 {
+		e.stands = false
+	}
 	if e.waiting.n == 0 && len(e.held) == 0 {
 		delete(q.entries, key)
 		if len(q.spare) < spares {

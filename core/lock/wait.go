@@ -15,11 +15,11 @@ import (
 func (s *shared) await(ctx context.Context, b *bid, limit time.Duration) (held *Lock, err error) {
 	w := s.queues.join(b.key, b.queue)
 	defer func() {
-		h, ok, last := w.leave()
+		h, ok, stands := w.leave()
 		if ok {
 			held, err = s.late(ctx, b, h, held, err)
 		}
-		if last && b.stands && held == nil && (errors.Is(err, ErrHeld) || ask.IsCallers(err)) {
+		if stands && held == nil && (errors.Is(err, ErrHeld) || ask.IsCallers(err)) {
 			s.leave(endless(ctx), b.key)
 		}
 	}()

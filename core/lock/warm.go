@@ -19,5 +19,5 @@ func (l *Locker) Warm(ctx context.Context) error {
 		return errLocker
 	}
 	return ask.Warm(ctx, l.store, ask.About(inspectScript, l.space.Key("warm", "")),
-		acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
+		acquireScript, extendScript, releaseScript, forceScript, inspectScript, leaveScript, startScript, endScript)
 }
