@@ -1,9 +1,9 @@
 -- Bans a subject on request, lifts its bans, or reports them. limits/ban.lua describes the
--- record of a ban.
+-- record of a ban. A hold is stored alike, and only ever prolonged.
 --
 -- KEYS[i]  the record of the i-th ban
 -- ARGV[1]  how long to ban for, in milliseconds; 0 lifts, -1 only asks
--- ARGV[i + 1]  how long a ban of the i-th policy lasts at most, in milliseconds
+-- ARGV[i + 1]  how long the i-th ban lasts at most, in milliseconds; 0 for a hold
 -- returns  for each ban in turn, how long it still lasted, in milliseconds; 0 if there was
 --          none
 -- effects  to ban SET with PX, to lift DEL
@@ -18,7 +18,7 @@ for i = 1, #KEYS do
   local stored = call('GET', key)
   local last, length = string.match(stored or '', '^(%d+):(%d+):%d+:%d+$')
   lefts[i] = last and math.max(math.min(last - now, length), 0) or 0
-  if duration > 0 then
+  if duration > 0 and (most ~= '0' or duration > lefts[i]) then
     call('SET', key, string.format('%.0f:%.0f:0:0', now + duration, duration), 'PX', duration + most)
   elseif duration == 0 and stored then
     call('DEL', key)

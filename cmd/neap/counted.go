@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/store"
@@ -140,8 +141,17 @@ func (c *counted) elsewhere(ctx context.Context, but node, most int) error {
 	return err
 }
 
+// anyPolicy is asked for a subject that has a hold and no counts: a hold is the same under each policy.
+var anyPolicy = policy{of: limit.FixedWindow{Name: "any", Limit: 1, Window: time.Hour}}
+
 // policiesOf reads the ends of keys. The ends that KeepOnChange made have no numbers: they are unread.
 func policiesOf(ends []string) (all []policy, unread []string) {
+	held := false
+	defer func() {
+		if held && len(all)+len(unread) == 0 {
+			all = []policy{anyPolicy}
+		}
+	}()
 	for _, end := range ends {
 		of, b, err := limit.PolicyOfKey(end)
 		p := policy{of: of, ban: b, bans: b != limit.Ban{}}
@@ -149,6 +159,8 @@ func policiesOf(ends []string) (all []policy, unread []string) {
 		switch {
 		case errors.Is(err, limit.ErrKeyNumbers):
 			unread = append(unread, end)
+		case errors.Is(err, limit.ErrKeyHold):
+			held = true
 		case err != nil: // of a settlement
 		case at >= 0 && !all[at].bans:
 			all[at] = p
@@ -183,7 +195,7 @@ func (c *counted) limiters(policies []policy) (all []asked, err error) {
 		for j, p := range l.policies {
 			group[j] = p.limits()
 		}
-		if all[i].Limiter, err = limit.New(c.store, c.name, group, &limit.Options{Fail: store.FailClosed}); err != nil {
+		if all[i].Limiter, err = limit.New(c.store, c.name, group, &limit.Options{Fail: store.FailClosed, Holds: true}); err != nil {
 			return nil, usage(err)
 		}
 	}

@@ -28,6 +28,7 @@ type policyLine struct {
 	Policy     string `json:"policy"` // as --policy reads it
 	Allowed    bool   `json:"allowed"`
 	Banned     bool   `json:"banned"`
+	Held       bool   `json:"held"`
 	Limit      int64  `json:"limit"`
 	Remaining  int64  `json:"remaining"`
 	RetryAfter int64  `json:"retry_after_ms"`
@@ -72,7 +73,7 @@ func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool
 		for s := range d.States() {
 			used = used || s.ResetAfter > 0
 			result.Policies = append(result.Policies, policyLine{
-				l.policies[i].String(), s.Allowed, s.Banned, s.Limit, s.Remaining,
+				l.policies[i].String(), s.Allowed, s.Banned, s.Held, s.Limit, s.Remaining,
 				s.RetryAfter.Milliseconds(), s.NextAfter.Milliseconds(), s.ResetAfter.Milliseconds(),
 			})
 			i++
@@ -93,6 +94,8 @@ func (t tally) tell(w *page) {
 		switch {
 		case p.Banned:
 			mark = "banned"
+		case p.Held:
+			mark = "held"
 		case !p.Allowed:
 			mark = "denied"
 		}

@@ -49,6 +49,7 @@ type topLine struct {
 	Policy     string `json:"policy"`
 	Allowed    bool   `json:"allowed"`
 	Banned     bool   `json:"banned"`
+	Held       bool   `json:"held"`
 	Remaining  int64  `json:"remaining"`
 	Limit      int64  `json:"limit"`
 	RetryAfter int64  `json:"retry_after_ms"`
@@ -280,7 +281,7 @@ func nearestOf(ctx context.Context, s *seen, limiters []asked) (line topLine, er
 		if err != nil {
 			return topLine{}, err
 		}
-		one := topLine{s.name, s.subject, strings.HasPrefix(s.subject, "#"), d.Policy, d.Allowed, d.Banned(), d.Remaining, d.Limit, d.RetryAfter.Milliseconds()}
+		one := topLine{s.name, s.subject, strings.HasPrefix(s.subject, "#"), d.Policy, d.Allowed, d.Banned(), d.Held(), d.Remaining, d.Limit, d.RetryAfter.Milliseconds()}
 		if i == 0 || nearest(one, line) < 0 {
 			line = one
 		}
@@ -295,8 +296,11 @@ func (t *topPage) tell(w *page) {
 	}
 	for _, l := range t.Subjects {
 		mark := ""
-		if l.Banned {
+		switch {
+		case l.Banned:
 			mark = "banned"
+		case l.Held:
+			mark = "held"
 		}
 		hashed = hashed || l.Hashed
 		w.row(l.Name, l.Subject, l.Policy, l.Remaining, l.Limit, duration(l.RetryAfter), mark)

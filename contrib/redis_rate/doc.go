@@ -25,7 +25,7 @@
 //     those of an identifier, or with more than 64, stands there as a hash. Grant the
 //     Redis user the keys neap:* and the commands that docs/operations.md lists.
 //   - A round trip takes at most a second, whatever the time-outs of the client are, but
-//     for the two cases that limit.Options.Budget names. Its script runs at most once.
+//     for the exceptions that docs/operations.md names. Its script runs at most once.
 //     Otherwise the call is an error. redis_rate waits as long as the client does, which
 //     by default sends the script again when a reply is lost, up to 4 times in all. After a
 //     row of calls without an answer, calls fail at once until Redis answers.

@@ -57,29 +57,34 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 	if !l.set.Bans {
 		return 0, ErrNoBan
 	}
+	var bans []*kind.Ban
+	for _, b := range l.set.Bars {
+		if b.Counts() && (duration >= 0 || !b.Shadow) {
+			bans = append(bans, b.Ban)
+		}
+	}
+	return l.bar(ctx, bans, subject, duration)
+}
+
+// bar begins, lifts or asks about some bans, or the hold; see bans.
+func (l *Limiter) bar(ctx context.Context, bans []*kind.Ban, subject string, duration int64) (left int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
-	}
-	var rules []*kind.Rule
-	for _, r := range l.set.Rules {
-		if r.Ban != nil && (duration >= 0 || !r.Shadow) {
-			rules = append(rules, r)
-		}
 	}
 	if duration >= 0 {
 		defer l.changed(subject)
 	}
 	asked := time.Now()
 	if l.remote == nil || duration >= 0 {
-		left = l.local.Ban(rules, subject, duration)
+		left = l.local.Ban(bans, subject, duration)
 	}
-	if l.remote == nil || len(rules) == 0 {
+	if l.remote == nil || len(bans) == 0 {
 		return left, nil
 	}
-	lefts, err := l.remote.Bans(ctx, rules, subject, duration)
+	lefts, err := l.remote.Ban(ctx, bans, subject, duration)
 	for _, there := range lefts {
 		left = max(left, there)
 	}
-	l.local.Answered(rules, subject, duration, asked, lefts)
+	l.local.Answered(bans, subject, duration, asked, lefts)
 	return left, err
 }

@@ -79,9 +79,9 @@
 //     with an admitted request. It never drains more. A calendar window may leave a
 //     request uncounted that comes in its last millisecond.
 //   - After a Reset, a Refund or a Settle of an earlier decision may give back permits that
-//     were taken since. The limiter tells two windows apart by when they end, as exactly
-//     as it knows the clock of Redis: within some milliseconds, and a thousandth of the
-//     time since the decision.
+//     were taken since. The limiter tells two windows apart by when they end, which it
+//     knows within a thousandth of the time since the decision, and within 10 s more, or
+//     almost half a window if that is less.
 //   - A call whose reply was lost may or may not have taken its permits. It is not sent
 //     again.
 //   - While decisions are degraded with FailLocal, N processes admit up to N times the

@@ -10,6 +10,8 @@ var (
 	ErrCost = errors.New("limit: cost out of range")
 	// ErrNoBan reports that no policy of the limiter has a [Ban]. [WithBan] gives a policy one.
 	ErrNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
+	// ErrNoHold reports that the limiter cannot put a subject on hold. Options.Holds lets it.
+	ErrNoHold = errors.New("limit: the limiter cannot put a subject on hold: set Options.Holds")
 	// ErrRefund reports that there is nothing to give back. The error that wraps it says
 	// why: the decision is nil or zero, was denied, was a Peek, was settled or given back
 	// before, or is being settled; or what it took is gone.

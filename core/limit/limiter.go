@@ -114,7 +114,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 
 // over makes the limiter one over these rules.
 func (l *Limiter) over(rules []*kind.Rule) *Limiter {
-	l.set = kind.NewSet(rules)
+	l.set = kind.NewSet(rules, l.opts.Holds)
 	l.refused = &request{of: l, denied: true}
 	return l
 }

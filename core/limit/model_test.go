@@ -61,6 +61,7 @@ type part struct {
 // model has the enforced policies first.
 type model struct {
 	parts []*part
+	hold  *banState // nil if the subject cannot be put on hold
 	// inProcess: there, estimates have no lease.
 	inProcess bool
 	// lingers: a key is there for the whole millisecond at which it ends, as in a real server.
@@ -195,7 +196,12 @@ func (m *model) reach(p *part, now, want int64) (undo func()) {
 
 // take decides about n permits at a time, and charges them unless it only peeks.
 func (m *model) take(now, n int64, peek bool) (view, *receipt) {
-	denied, barred := make([]bool, len(m.parts)), false
+	denied, barred := make([]bool, len(m.parts)), m.hold.left(now) > 0 && !m.parts[0].shadow
+	if m.hold != nil {
+		if undo := m.hold.mends(now); peek || n == 0 {
+			defer undo()
+		}
+	}
 	for i, p := range m.parts {
 		want := p.costs(n)
 		if undo := m.reach(p, now, want); peek || n == 0 {
@@ -214,7 +220,7 @@ func (m *model) take(now, n int64, peek bool) (view, *receipt) {
 	}
 	taken := &receipt{cost: n, at: now, one: m.one, marks: make([]mark, len(m.parts))}
 	for i, p := range m.parts {
-		if granted && !peek && n > 0 && !denied[i] && p.bans.left(now) == 0 {
+		if granted && !peek && n > 0 && !denied[i] && p.bans.left(now) == 0 && (i > 0 || m.hold.left(now) == 0) {
 			taken.marks[i] = p.state.take(now, p.counts(p.costs(n), m.one))
 		}
 	}
@@ -228,6 +234,10 @@ func (m *model) view(now, n int64, denied []bool) (v view) {
 	first := true
 	for i, p := range m.parts {
 		s := p.told(now, p.costs(n), denied[i])
+		if left := m.hold.left(now); left > 0 && i == 0 {
+			s.Held = true
+			bar(&s, left)
+		}
 		v.States = append(v.States, s)
 		if p.shadow {
 			continue
@@ -265,15 +275,21 @@ func (p *part) told(now, cost int64, denied bool) limit.State {
 		}
 	}
 	if left := p.bans.left(now); left > 0 {
-		if s.Remaining > 0 {
-			s.NextAfter = 0
-		}
-		s.Banned, s.Allowed, s.Remaining = true, false, 0
-		for _, d := range []*time.Duration{&s.RetryAfter, &s.NextAfter, &s.ResetAfter} {
-			*d = max(*d, left)
-		}
+		s.Banned = true
+		bar(&s, left)
 	}
 	return s
+}
+
+// bar makes the state one that denies everything for a while.
+func bar(s *limit.State, left time.Duration) {
+	if s.Remaining > 0 {
+		s.NextAfter = 0
+	}
+	s.Allowed, s.Remaining = false, 0
+	for _, d := range []*time.Duration{&s.RetryAfter, &s.NextAfter, &s.ResetAfter} {
+		*d = max(*d, left)
+	}
 }
 
 // after returns how long it takes until something holds, by the clock of the policy. It then
@@ -326,8 +342,12 @@ func (m *model) settle(now int64, r *receipt, actual int64) (forgiven int64) {
 	return forgiven
 }
 
-// reset forgets what was taken, and reports whether anything was in use.
+// reset forgets what was taken and lifts a hold, and reports whether anything was in use.
 func (m *model) reset(now int64) (found bool) {
+	if m.hold != nil {
+		found = m.hold.left(now) > 0
+		*m.hold = banState{}
+	}
 	for _, p := range m.parts {
 		found = found || !p.state.idle(now)
 		p.state = newAlgorithm(p.spec)

@@ -55,6 +55,13 @@ func (m *model) ban(now int64, d time.Duration) (left time.Duration) {
 	return left
 }
 
+// holds puts the subject on hold; the later end counts.
+func (m *model) holds(now int64, d time.Duration) {
+	if ms := (d + time.Millisecond - 1).Milliseconds(); m.hold.left(now).Milliseconds() <= ms {
+		*m.hold = banState{ends: now/1000 + ms, length: ms}
+	}
+}
+
 // banned returns how long the longest ban of the enforced policies lasts.
 func (m *model) banned(now int64) (left time.Duration) {
 	for _, p := range m.parts {

@@ -15,6 +15,9 @@ type process struct {
 
 // hears has it learn what Redis decided.
 func (p *process) hears(of *model, now int64) {
+	if of.hold != nil {
+		p.own.hold.hears(of.hold.left(now).Milliseconds(), now/1000)
+	}
 	for i, part := range of.parts {
 		said := part.state.clone()
 		switch s := said.(type) {

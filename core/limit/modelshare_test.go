@@ -58,6 +58,10 @@ func (p *part) more(free int64) int64 {
 // clone copies a model of policies without leases.
 func (m *model) clone() *model {
 	other := &model{inProcess: m.inProcess, one: m.one}
+	if m.hold != nil {
+		hold := *m.hold
+		other.hold = &hold
+	}
 	for _, p := range m.parts {
 		q := *p
 		q.state, q.one = p.state.clone(), &other.one

@@ -92,6 +92,9 @@ type Options struct {
 	// denials are kept. Peek, requests of cost 0 and decisions without Redis neither use
 	// denials nor add any. If the limiter has a [Ban], only bans are repeated.
 	RememberDenials time.Duration
+	// Holds lets [Limiter.Hold] put a subject on hold. It costs each decision a read of one
+	// more key in Redis. All processes that share the limiter must have it.
+	Holds bool
 	// Prepaid charges several permits at once. The zero value charges each decision by
 	// itself.
 	Prepaid Prepaid
@@ -109,6 +112,9 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	c.Positive("MaxWaiting", &own.MaxWaiting, defaultMaxWaiting)
 	prepaid, fault := own.Prepaid.withDefaults()
 	own.Prepaid = prepaid
+	if own.Holds && prepaid.Most > 0 {
+		c.Faultf("Holds is set with Prepaid: leave out one of them, since a process would grant to a subject on hold what it had charged before")
+	}
 	return own, errors.Join(c.Err(), ask.CheckFail(own.Fail), checkInstances(own.Instances), checkRemember(own.RememberDenials), fault)
 }
 

@@ -9,13 +9,16 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/limit/internal/kind"
 )
 
 var (
 	// ErrKeyNumbers reports that a key does not contain its policy's numbers, because
 	// [KeepOnChange] made it.
 	ErrKeyNumbers = errors.New("limit: KeepOnChange made the key, so it does not contain the numbers of its policy")
-	errKeyPolicy  = errors.New("limit: no policy has a key with this end")
+	// ErrKeyHold reports that a key is that of a hold ([Limiter.Hold]), which has no policy.
+	ErrKeyHold   = errors.New("limit: the key is that of a hold, which has no policy")
+	errKeyPolicy = errors.New("limit: no policy has a key with this end")
 )
 
 // PolicyOfKey returns the policy whose keys have this end. The end is what follows the
@@ -24,9 +27,12 @@ var (
 // policy (and with that ban, if there is one) has the same keys. [Shadow], [PerRequest]
 // and a Unit are not part of a key.
 //
-// The error says that no policy has such keys, or matches ErrKeyNumbers. PolicyOfKey sends
-// nothing. It is for operators' tools.
+// The error says that no policy has such keys, or matches ErrKeyNumbers or ErrKeyHold.
+// PolicyOfKey sends nothing. It is for operators' tools.
 func PolicyOfKey(end string) (p Policy, b Ban, err error) {
+	if end == kind.Hold.Tail {
+		return nil, Ban{}, ErrKeyHold
+	}
 	rest, ban, bans := strings.Cut(end, "!ban-")
 	name, signature, named := strings.Cut(rest, "!")
 	if !named {

@@ -2,12 +2,13 @@ package limit
 
 import (
 	"context"
+	"time"
 )
 
 // Reset forgets what the subject has taken under every policy of the limiter, in Redis
 // and in this process. found reports whether there was anything to forget; if not, the
-// subject may be misspelled. Reset does not lift bans; [Limiter.Unban] does. It costs one
-// round trip.
+// subject may be misspelled. Reset lifts a hold ([Limiter.Hold]), and no ban:
+// [Limiter.Unban] does that. It costs one round trip.
 //
 // A sliding log in Redis may be stored for a while after its permits no longer count;
 // found is true for such a log too.
@@ -22,13 +23,17 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	found = l.local.Reset(l.set, subject)
+	holds := l.holds()
+	held := l.local.Ban(holds, subject, 0) > 0
+	found = l.local.Reset(l.set, subject) || held
 	l.accounts.Drop(subject)
 	if l.remote == nil {
 		l.changed(subject)
 		return found, nil
 	}
+	asked := time.Now()
 	there, err := l.remote.Reset(ctx, subject)
+	l.local.Answered(holds, subject, 0, asked, nil)
 	l.changed(subject)
 	l.accounts.Drop(subject) // again, for charges that were on their way
 	l.local.Forget(l.set, subject)

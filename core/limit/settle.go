@@ -108,10 +108,10 @@ func (l *Limiter) changed(subject string) {
 
 func unsettled(why string) error { return fmt.Errorf("%w: %s", ErrSettle, why) }
 
-func init() { //nolint:gochecknoinits // package gate asks for it, and it is not for users
+func init() { //nolint:gochecknoinits // packages gate and outgoing ask for it, and it is not for users
 	inside.OfLimiter = func(limiter any) inside.Limiter {
 		l := limiter.(*Limiter)
-		return inside.Limiter{HasLease: l.set.Leases, IsPrepaid: l.opts.Prepaid.Most > 0, Unsettled: l.unsettled()}
+		return inside.Limiter{HasLease: l.set.Leases, IsPrepaid: l.opts.Prepaid.Most > 0, Holds: l.opts.Holds, Unsettled: l.unsettled()}
 	}
 }
 

@@ -64,7 +64,8 @@ func (w *walk) spoil() {
 func (w *walk) setBack() {
 	w.Helper()
 	ends := func(p *part) bool { return p.state.idle(w.now()) || p.bans.over(p.ban, w.now()) }
-	if w.all.clock == nil || w.rng.IntN(2) > 0 || slices.ContainsFunc(w.model.parts, ends) {
+	held := w.model.hold != nil && w.model.hold.length > 0 && w.model.hold.left(w.now()) == 0
+	if w.all.clock == nil || w.rng.IntN(2) > 0 || held || slices.ContainsFunc(w.model.parts, ends) {
 		return
 	}
 	for subject, m := range w.beside {
@@ -158,7 +159,7 @@ func (w *walk) settle() {
 	w.model.one, h.receipt.one = h.receipt.one, w.model.one
 	after := viewOf(got.After)
 	for i, p := range w.model.parts { // what is not settled is not read, nor are bans and leases
-		if h.receipt.marks[i] == nil || p.once || p.ban != nil || p.lease > 0 {
+		if h.receipt.marks[i] == nil || p.once || p.ban != nil || p.lease > 0 || i == 0 && w.model.hold.left(w.now()) > 0 {
 			after.States[i] = want.States[i]
 			after.figures = want.figures
 		}
@@ -188,6 +189,30 @@ func (w *walk) reset() {
 	// A key may last a moment longer than what it counts.
 	if want && !found || found && !want && w.driver.local {
 		w.fail("a reset: got found %t, want %t", found, want)
+	}
+}
+
+func (w *walk) hold() {
+	w.Helper()
+	if w.rng.IntN(2) > 0 || w.away {
+		return
+	}
+	d := time.Duration(1+w.rng.Int64N([]int64{5, 2000, 1_000_000}[w.rng.IntN(3)]))*time.Millisecond - time.Duration(w.rng.IntN(2))
+	w.note("a hold of %v", d)
+	err := w.asks(w.rng.IntN(len(w.limiters))).Hold(w.Context(), "s", d)
+	if !w.holds {
+		if !errors.Is(err, limit.ErrNoHold) {
+			w.fail("a hold of %v: got %v, want ErrNoHold", d, err)
+		}
+		return
+	}
+	if (err != nil) != w.driver.down {
+		w.fail("a hold of %v: got %v, want an error only without Redis", d, err)
+	}
+	w.model.holds(w.now(), d)
+	if w.ones != nil {
+		*w.ones[w.by].own.hold = *w.model.hold
+		w.ones[w.by].own.hold.told = true
 	}
 }
 

@@ -41,6 +41,13 @@ var features = []feature{
 		}
 		return s
 	}},
+	{name: "hold", opts: limit.Options{Holds: true}, acts: []func(*walk){(*walk).hold, (*walk).hold, (*walk).ban, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
+		s.shadow = rng.IntN(4) == 0
+		if rng.IntN(3) == 0 {
+			s.ban = randomBan(rng)
+		}
+		return s
+	}},
 	{name: "refund", acts: []func(*walk){(*walk).refund, (*walk).refund, (*walk).refund, (*walk).reset}, change: lasting},
 	{name: "settle", acts: []func(*walk){(*walk).settle, (*walk).settle, (*walk).settle, (*walk).refund}, change: settled},
 	{
@@ -48,7 +55,7 @@ var features = []feature{
 		acts: []func(*walk){(*walk).refund, (*walk).refund, (*walk).reset},
 	},
 	{name: "broken", acts: []func(*walk){(*walk).spoil}},
-	{name: "clock set back", acts: []func(*walk){(*walk).setBack}, change: func(rng *rand.Rand, s spec) spec {
+	{name: "clock set back", opts: limit.Options{Holds: true}, acts: []func(*walk){(*walk).setBack, (*walk).setBack, (*walk).hold}, change: func(rng *rand.Rand, s spec) spec {
 		if rng.IntN(3) == 0 {
 			s.ban = randomBan(rng)
 		}
@@ -59,7 +66,7 @@ var features = []feature{
 	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
 		return shared(settled(rng, s))
 	}},
-	{name: "outages", on: "miniredis", outages: true, acts: outages, change: func(rng *rand.Rand, s spec) spec {
+	{name: "outages", on: "miniredis", outages: true, opts: limit.Options{Holds: true}, acts: append([]func(*walk){(*walk).hold}, outages...), change: func(rng *rand.Rand, s spec) spec {
 		return banned(rng, shared(s))
 	}},
 	{
@@ -70,8 +77,8 @@ var features = []feature{
 	{name: "lease", walks: 0.25, without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},
 	{name: "changed", changed: true, without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
 	{
-		name: "all", opts: limit.Options{RememberDenials: time.Second},
-		acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).ban, (*walk).unban, (*walk).reset},
+		name: "all", opts: limit.Options{RememberDenials: time.Second, Holds: true},
+		acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).ban, (*walk).unban, (*walk).hold, (*walk).reset},
 		change: func(rng *rand.Rand, s spec) spec {
 			s = kept(rng, s)
 			s.shadow = rng.IntN(4) == 0

@@ -29,6 +29,8 @@ type walk struct {
 	ones []*process // that may lose Redis; nil if none does
 	away bool       // they have lost it
 
+	holds bool // its limiters may put the subject on hold
+
 	by   int // the version that is asked now
 	last view
 	held []*held
@@ -51,7 +53,9 @@ type held struct {
 
 func newWalk(t *testing.T, rng *rand.Rand, d driver, f feature, specs []spec) *walk {
 	t.Helper()
-	w := &walk{T: t, rng: rng, driver: d, feature: f, versions: [][]spec{specs}, model: newModel(specs, d.local || d.down)}
+	w := &walk{T: t, rng: rng, driver: d, feature: f, versions: [][]spec{specs}}
+	w.holds = f.opts.Holds && (f.name == "hold" || rng.IntN(2) == 0)
+	w.model = w.newModel(specs, d.local || d.down)
 	for range 2 {
 		switch {
 		case f.changed:
@@ -67,6 +71,15 @@ func newWalk(t *testing.T, rng *rand.Rand, d driver, f feature, specs []spec) *w
 	return w
 }
 
+// newModel makes a model of a subject that may be on hold, if the walk has holds.
+func (w *walk) newModel(specs []spec, inProcess bool) *model {
+	m := newModel(specs, inProcess)
+	if w.holds {
+		m.hold = new(banState)
+	}
+	return m
+}
+
 func (w *walk) open(all processes, name string) {
 	w.Helper()
 	w.name, w.all = name, all
@@ -75,8 +88,9 @@ func (w *walk) open(all processes, name string) {
 	w.beside, w.left, w.ones, w.away = map[string]*model{}, map[string]int{}, nil, false
 	for i, specs := range w.versions {
 		opts, makes := w.feature.opts, all.one
+		opts.Holds = w.holds
 		if w.feature.outages {
-			one := &process{own: newModel(specs, true), had: map[string]algorithm{}}
+			one := &process{own: w.newModel(specs, true), had: map[string]algorithm{}}
 			makes, one.rdb = all.another()
 			w.ones = append(w.ones, one)
 			opts.Instances = 1 + w.rng.IntN(5)

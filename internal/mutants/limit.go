@@ -51,8 +51,8 @@ var limitBugs = []source{
 		{"a ban in process is for ever", "return max(min(rec.Last-now, rec.Length), 0)", "return rec.Length"},
 	}},
 	{"core/limit/internal/kind/set.go", []bug{
-		{"a shadow's ban denies in process", "if readings[i].Ban > 0 && !r.Shadow {", "if readings[i].Ban > 0 && r != nil {"},
-		{"a question counts in process", "b != nil && cost > 0 && !banned && into[i].Denied", "b != nil && !banned && into[i].Denied"},
+		{"a shadow's ban denies in process", "*b.Left(readings) > 0 && !b.Shadow {", "*b.Left(readings) > 0 {"},
+		{"a question counts in process", "b.Counts() && cost > 0 && !banned", "b.Counts() && !banned"},
 		{"the policy with the shortest wait binds", "return f.RetryAfter > than.RetryAfter", "return f.RetryAfter < than.RetryAfter"},
 		{"the policy that admits most binds", "return more < others", "return more > others"},
 		{"a shadow binds", "\t\tif r.Shadow {\n\t\t\tcontinue\n\t\t}\n", ""},
@@ -78,13 +78,16 @@ var limitBugs = []source{
 	}},
 	{"core/limit/internal/kind/foresee.go", []bug{
 		{"a remembered log tells of a larger cost", "return l.atLeast(aged), cost <= denied", "return l.atLeast(aged), true"},
-		{"a ban does not age", "aged.Ban = max(was.Ban-passed.Milliseconds(), 0)", "aged.Ban = was.Ban"},
+		{"a ban does not age", "= max(was.Ban-passed.Milliseconds(), 0), ", "= was.Ban, "},
+	}},
+	{"core/limit/hold.go", []bug{
+		{"a hold lasts a millisecond less", "kind.CeilDiv(int64(d), int64(time.Millisecond))", "int64(d / time.Millisecond)"},
 	}},
 	{"core/limit/internal/cells/banrecords.go", []bug{
 		{"a reading of before a change is believed", "case asked < rec.Since:", "case false:"},
 		{"a ban that was lifted elsewhere holds in an outage", "case left == 0 && rec.Told && rec.Left(now) > 0:", "case false:"},
 		{"a shorter ban replaces one that began here", "case left > 0 && (rec.Told || now+left >= rec.Last):", "case left > 0:"},
-		{"a process knows no bans of Redis", "\tif set.Bans {\n\t\tb.noteBans(set, of)\n\t}\n", ""},
+		{"a process knows no bans of Redis", "\tif len(set.Bars) > 0 {\n\t\tb.noteBans(set, of)\n\t}\n", ""},
 		{"a ban in an outage opens", "if !set.Banned(readings) {", "if true {"},
 	}},
 	{"core/limit/internal/cells/bansbyend.go", []bug{
@@ -138,7 +141,7 @@ var limitBugs = []source{
 		{"a denial is remembered for ever", "now >= was.until ||", ""},
 		{"a refund ends no remembered denial", "|| m.epoch(subject).Load() != was.epoch {", "{"},
 		{"a denial holds to the last moment", "until := at + min(int64(kind.Sure(time.Duration(holds))), m.most)", "until := at + min(holds+int64(time.Millisecond), m.most)"},
-		{"denials that are to be counted are remembered", "case set.Bans: //", "case set.Bans && false: //"},
+		{"denials that are to be counted are remembered", "Denied && !set.Bans: //", "Denied: //"},
 	}},
 	{"core/limit/internal/cells/cells.go", []bug{
 		{"entries of logs have no bound", "for b.entries > b.most*entriesPerState && b.cells.Len() > len(set.Rules) {", "for false {"},
@@ -172,17 +175,17 @@ var limitBugs = []source{
 	}},
 	{"core/limit/internal/wire/read.go", []bug{
 		{"a shadow denies the callers of a run", "if !r.Shadow {\n\t\t\tgranted = min", "if true {\n\t\t\tgranted = min"},
-		{"an enforced policy denies no caller of a run", "granted = min(granted, bans[0])", "granted = min(granted, granted)"},
+		{"an enforced policy denies no caller of a run", "granted = min(granted, bars[0])", "granted = min(granted, granted)"},
 		{"a ban denies no caller of a run", "granted = 0\n", "granted = min(granted, granted)\n"},
-		{"a shadow's ban denies the callers of a run", "if rest[0] > 0 && !r.Shadow {", "if rest[0] > 0 {"},
+		{"a shadow's ban denies the callers of a run", "\t\t\tif !b.Shadow {\n\t\t\t\tgranted = 0", "\t\t\tif true {\n\t\t\t\tgranted = 0"},
 		{"a run tells each caller of all", "max(charged-place, 0)*r.Units(cost)", "0"},
 		{"a run tells a caller of those behind", "max(charged-place, 0)*r.Units(cost)", "max(charged-place-1, 0)*r.Units(cost)"},
-		{"each caller of a run is granted", "into[i].Denied, into[i].Ban = place > fits, ban", "into[i].Denied, into[i].Ban = false, ban"},
-		{"a ban that begins in a run is told to all", "bans[1] > 0 && place >= bans[2]", "bans[1] > 0"},
-		{"a banned shadow is told as charged", "if left > 0 || cost <= 0 {", "if cost <= 0 {"},
+		{"each caller of a run is granted", "Denied: place > bars[0]}", "Denied: false}"},
+		{"a ban that begins in a run is told to all", "begun > 0 && place >= with:", "begun > 0 && with > -1:"},
+		{"a banned shadow is told as charged", "if barred[i] || cost <= 0 {", "if cost <= 0 {"},
 	}},
 	{"core/limit/internal/line/foresee.go", []bug{
-		{"a wait beyond the limit is none", "figures[i].RetryAfter+r.Beyond(over, figures[i].Remaining))", "figures[i].RetryAfter)"},
+		{"a wait beyond the limit is none", "figures[i].RetryAfter+r.Beyond(over, figures[i].Left))", "figures[i].RetryAfter)"},
 	}},
 	{"core/limit/internal/line/queue.go", []bug{
 		{"the denial of a log outlives the waiter that it is about", "!q.last.Allowed && w.set.Entries {", "!q.last.Allowed && w.at < -1 {"},
@@ -203,7 +206,7 @@ var limitBugs = []source{
 	}},
 	{"core/limit/internal/wire/remote.go", []bug{
 		{"a calendar far from the clock of Redis fails", "case moved && !again:", "case moved && !again && false:"},
-		{"a lone policy with a ban runs without it", "&& !set.Bans &&", "&&"},
+		{"a lone policy with a ban runs without it", "&& len(set.Bars) == 0 &&", "&&"},
 		{"a shadow alone is enforced", "len(set.Rules) == 1 && !first.Shadow &&", "len(set.Rules) == 1 &&"},
 	}},
 	{"core/limit/internal/wire/acts.go", []bug{

@@ -161,7 +161,7 @@ var limitScripts = []source{
 		{"denials count while another ban lasts", "(asks or banned) and 0 or n", "asks and 0 or n"},
 		{"a question counts as a denial", "(asks or banned) and 0 or n", "banned and 0 or n"},
 		{"denials count behind the one that bans", "last = min(last, policies[b.of][16] + b.needs)", "last = last + 0"},
-		{"a run bans by too few denials", "b.needs = max(b.after - (anew and 0 or b.count), 1)", "b.needs = 1"},
+		{"a run bans by too few denials", "max(b.after - (anew and 0 or b.count), 1) or 0", "1 or 0"},
 		{"a run forgets the denials of before it", "(anew and 0 or b.count)", "0"},
 		{"a broken record of a ban is not healed", "if denials > 0 or b.broken and not asks then", "if denials > 0 then"},
 		{"a run tells the wrong first banned request", "begun, fit + denials", "begun, fit + 1"},
@@ -183,9 +183,10 @@ var limitScripts = []source{
 		{"a repeated settlement forgives nothing", "reply[2] = settled and settled + 0 or forgiven", "reply[2] = forgiven"},
 	}},
 	{"lua/limit_ban.lua", []bug{
-		{"a ban by hand is not stored", "if duration > 0 then", "if duration > 1e15 then"},
+		{"a ban by hand is not stored", "if duration > 0 and (", "if duration > 1e15 and ("},
 		{"no ban is lifted", "elseif duration == 0 and stored then", "elseif false then"},
 		{"a ban by hand tells a wrong rest", "math.max(math.min(last - now, length), 0)", "length + 0"},
+		{"a shorter hold replaces a longer one", "(most ~= '0' or duration > lefts[i])", "true"},
 		{"the record of a ban by hand ends with it", "'PX', duration + most)", "'PX', duration)"},
 	}},
 	{"lua/limit_renew.lua", []bug{

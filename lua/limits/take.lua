@@ -11,7 +11,8 @@
 --          (with leases, there is one run of one request); and how many numbers are
 --          returned for a run. For each policy seven: its kind, and its numbers as
 --          limit_<kind>.lua takes them, or 0 for those that it has not. For each ban five:
---          the index of its policy; how many denials begin it; and in milliseconds how
+--          the index of its policy; how many denials begin it, or 0 for a hold, which none
+--          begins; and in milliseconds how
 --          long they are counted, how long the first ban lasts, and how long a ban lasts
 --          at most. For each lease two: the index of its policy, and the lease in
 --          milliseconds. For each run: the cost under each policy, in its units (-n asks
@@ -268,8 +269,8 @@ for base = 0, #keys - 1, count + bans + leases do
     for i = 1, last > 0 and bans or 0 do
       local b = barring[i]
       local anew = b.count == 0 or time - b.from >= b.within
-      b.needs = max(b.after - (anew and 0 or b.count), 1)
-      if b.left == 0 and b.of <= enforced then
+      b.needs = b.after > 0 and max(b.after - (anew and 0 or b.count), 1) or 0
+      if b.needs > 0 and b.left == 0 and b.of <= enforced then
         last = min(last, policies[b.of][16] + b.needs)
       end
     end

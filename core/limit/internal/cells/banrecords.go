@@ -35,7 +35,7 @@ func tell(rec *kind.Record, left, asked, arrived int64) {
 
 // Note notes what Redis reported with a decision: bans, and for one of n instances what is left.
 func (b *Cells) Note(set *kind.Set, of *kind.Request, n int64) {
-	if set.Bans {
+	if len(set.Bars) > 0 {
 		b.noteBans(set, of)
 	}
 	if n > 0 {
@@ -44,17 +44,15 @@ func (b *Cells) Note(set *kind.Set, of *kind.Request, n int64) {
 }
 
 func (b *Cells) noteBans(set *kind.Set, of *kind.Request) {
-	banned := slices.ContainsFunc(of.Readings, func(r kind.Reading) bool { return r.Ban > 0 })
+	banned := slices.ContainsFunc(of.Readings, func(r kind.Reading) bool { return max(r.Ban, r.Hold) > 0 })
 	if !banned && b.known.Load() == 0 {
 		return // nothing is known that the readings could end
 	}
 	subject := b.space.Subject(of.Subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i, r := range set.Rules {
-		if r.Ban != nil {
-			b.tell(stateKey{subject, r.Ban.Tail}, of.Readings[i].Ban, of.Asked)
-		}
+	for _, bar := range set.Bars {
+		b.tell(stateKey{subject, bar.Tail}, *bar.Left(of.Readings), of.Asked)
 	}
 }
 
@@ -71,6 +69,9 @@ func (b *Cells) tell(key stateKey, left int64, asked time.Time) {
 		return
 	}
 	tell(rec, left, b.at(asked), b.now())
+	if key.tail == kind.Hold.Tail && rec.Left(b.now()/1000) == 0 {
+		*rec = kind.Record{} // no later hold depends on it
+	}
 	b.put(key, rec)
 }
 
@@ -85,22 +86,24 @@ func (b *Cells) put(key stateKey, rec *kind.Record) {
 	b.known.Store(int64(b.bans.len()))
 }
 
-// Ban does in Go what limit_ban.lua does: it makes a ban of duration milliseconds under each of some
-// rules. With 0 it lifts them, and with -1 it only asks. It returns how long the longest ban would
-// still have lasted before, as far as Redis does not know of it.
-func (b *Cells) Ban(rules []*kind.Rule, subject string, duration int64) (left int64) {
+// Ban does in Go what limit_ban.lua does: it begins each of some bans, for duration milliseconds.
+// With 0 it lifts them, and with -1 it only asks. It returns how long the longest one would still
+// have lasted before, as far as Redis does not know of it.
+func (b *Cells) Ban(bans []*kind.Ban, subject string, duration int64) (left int64) {
 	subject = b.space.Subject(subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now() / 1000
-	for _, r := range rules {
-		key := stateKey{subject, r.Ban.Tail}
-		if rec := b.bans.get(key); rec != nil && !rec.Told { // or else Redis says what is left
+	for _, ban := range bans {
+		key := stateKey{subject, ban.Tail}
+		rec := b.bans.get(key)
+		if rec != nil && !rec.Told { // or else Redis says what is left
 			left = max(left, rec.Left(now))
 		}
 		switch {
 		case duration > 0:
-			b.put(key, &kind.Record{Last: now + duration, Length: duration})
+			begun, _ := ban.Begin(rec, now, duration)
+			b.put(key, &begun)
 		case duration == 0:
 			b.put(key, new(kind.Record))
 		}
@@ -112,13 +115,13 @@ func (b *Cells) Ban(rules []*kind.Rule, subject string, duration int64) (left in
 // ban that was lifted leaves the time of that, so that no reading which was asked for
 // before renews it. It has a place of its own: subjects whose bans are lifted, and those
 // that had none, displace no ban.
-func (b *Cells) Answered(rules []*kind.Rule, subject string, duration int64, asked time.Time, lefts []int64) {
+func (b *Cells) Answered(bans []*kind.Ban, subject string, duration int64, asked time.Time, lefts []int64) {
 	subject = b.space.Subject(subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := b.now()
-	for i, r := range rules {
-		key := stateKey{subject, r.Ban.Tail}
+	for i, ban := range bans {
+		key := stateKey{subject, ban.Tail}
 		switch {
 		case duration == 0:
 			b.put(key, new(kind.Record))
@@ -126,20 +129,26 @@ func (b *Cells) Answered(rules []*kind.Rule, subject string, duration int64, ask
 			b.lifts.Add(key, at)
 		case lefts == nil: // a ban that was made holds in this process
 		case duration > 0:
-			b.put(key, &kind.Record{Last: at/1000 + duration, Length: duration, Told: true, Since: at})
+			rec, lasts := b.bans.get(key), duration
+			if !ban.Counts() {
+				lasts = max(duration, lefts[i])
+			}
+			if rec != nil && rec.Told { // Redis has said what there is
+				rec = nil
+			}
+			if begun, changed := ban.Begin(rec, at/1000, lasts); changed {
+				begun.Told, begun.Since = true, at
+				b.put(key, &begun)
+			}
 		default:
 			b.tell(key, lefts[i], asked)
 		}
 	}
 }
 
-// recordOf returns the record of a subject. It is new if nothing is stored, and nil if
-// the rule has no ban.
-func (b *Cells) recordOf(subject string, r *kind.Rule) *kind.Record {
-	if r.Ban == nil {
-		return nil
-	}
-	key := stateKey{subject, r.Ban.Tail}
+// recordOf returns the record of a subject. It is new if nothing is stored.
+func (b *Cells) recordOf(subject string, ban *kind.Ban) *kind.Record {
+	key := stateKey{subject, ban.Tail}
 	if rec := b.bans.get(key); rec != nil {
 		return rec
 	}
@@ -150,10 +159,10 @@ func (b *Cells) recordOf(subject string, r *kind.Rule) *kind.Record {
 }
 
 // keepRecords stores the records in which a denial was counted.
-func (b *Cells) keepRecords(subject string, rules []*kind.Rule, cells []*kind.Cell) {
-	for i, r := range rules {
-		if r.Ban != nil && *cells[i].Ban != (kind.Record{}) {
-			key, rec := stateKey{subject, r.Ban.Tail}, cells[i].Ban
+func (b *Cells) keepRecords(subject string, set *kind.Set, cells []*kind.Cell) {
+	for _, bar := range set.Bars {
+		if rec := *bar.Record(cells); *rec != (kind.Record{}) {
+			key := stateKey{subject, bar.Tail}
 			switch {
 			case rec.Last > 0 || b.bans.get(key) != nil:
 				b.put(key, rec)
@@ -165,10 +174,10 @@ func (b *Cells) keepRecords(subject string, rules []*kind.Rule, cells []*kind.Ce
 	}
 }
 
-// Banned reports whether the process knows that an enforced policy bans the subject. If so, the
-// request gets the readings of a subject that has taken nothing.
+// Banned reports whether the process knows that the subject is banned under an enforced policy, or
+// on hold. If so, the request gets the readings of a subject that has taken nothing.
 func (b *Cells) Banned(set *kind.Set, of *kind.Request) bool {
-	if b.known.Load() == 0 || !set.Bans {
+	if b.known.Load() == 0 || len(set.Bars) == 0 {
 		return false
 	}
 	subject := b.space.Subject(of.Subject)

@@ -84,7 +84,7 @@ func (b *Cells) Take(set *kind.Set, of *kind.Request, n int64) (at int64) {
 			b.keep(stateKey{subject, r.Tail}, cells[i])
 		}
 	}
-	b.keepRecords(subject, set.Rules, cells)
+	b.keepRecords(subject, set, cells)
 	for b.entries > b.most*entriesPerState && b.cells.Len() > len(set.Rules) {
 		b.cells.RemoveOldest()
 	}
@@ -105,8 +105,10 @@ func (b *Cells) of(set *kind.Set, subject string, few []*kind.Cell) []*kind.Cell
 		if !ok {
 			c = new(kind.Cell)
 		}
-		c.Ban = b.recordOf(subject, r)
 		few = append(few, c)
+	}
+	for _, bar := range set.Bars {
+		*bar.Record(few) = b.recordOf(subject, bar.Ban)
 	}
 	return few
 }

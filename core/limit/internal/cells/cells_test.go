@@ -23,7 +23,7 @@ func TestCellsKnowHowLongTheirLogsAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set := kind.NewSet([]*kind.Rule{kind.NewRule("log", "log", log), kind.NewRule("window", "window", window)})
+		set := kind.NewSet([]*kind.Rule{kind.NewRule("log", "log", log), kind.NewRule("window", "window", window)}, false)
 		b := New(keyspace.Space{}, 9, false)
 		rng := redistest.Rand(t)
 		type taken struct {

@@ -31,7 +31,7 @@ func (b *Cells) resume(set *kind.Set, subject string, cells []*kind.Cell, now in
 		if !known {
 			continue
 		}
-		seeded := kind.Cell{Ban: cells[i].Ban}
+		seeded := kind.Cell{Ban: cells[i].Ban, Hold: cells[i].Hold}
 		r.Resume(&seeded, last.Reading, last.at)
 		r.Advance(&seeded, now)
 		r.Advance(cells[i], now)

@@ -78,11 +78,14 @@ func (m *Memory) Keep(set *kind.Set, of *kind.Request, at int64, epoch uint32) {
 	for i, r := range set.Rules {
 		switch {
 		case r.Shadow:
-		case set.Bans: // then only bans are remembered, because every other denial is counted
-			holds = max(holds, of.Readings[i].Ban*int64(time.Millisecond))
-		case of.Readings[i].Denied:
+		case of.Readings[i].Denied && !set.Bans: // or else every denial is counted that is not by a ban
 			wait := r.Figures(of.Readings[i], r.Costs(of.Cost)).RetryAfter - r.Tick
 			holds = max(holds, int64(wait))
+		}
+	}
+	for _, bar := range set.Bars {
+		if !bar.Shadow {
+			holds = max(holds, *bar.Left(of.Readings)*int64(time.Millisecond))
 		}
 	}
 	until := at + min(int64(kind.Sure(time.Duration(holds))), m.most)

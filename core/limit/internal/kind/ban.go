@@ -8,10 +8,42 @@ import (
 )
 
 // Ban says when a subject is banned because it was denied too often, and for how long. Times
-// are in milliseconds.
+// are in milliseconds. If After is 0, denials do not count, and a ban is only ever
+// prolonged: it is a hold.
 type Ban struct {
 	Tail                       string // the end of a Redis key
 	After, Within, First, Most int64
+}
+
+// Hold is that of every limiter that may put a subject on hold, whatever its policies are. No
+// policy has a tail like this.
+var Hold = &Ban{Tail: "held"}
+
+// Counts reports whether denials begin a ban.
+func (b *Ban) Counts() bool { return b.After > 0 }
+
+// Bar is what may deny everything to a subject for a while: the ban of a rule, or a hold.
+type Bar struct {
+	*Ban
+
+	Rule   int // its index; a hold is of the first rule
+	Shadow bool
+}
+
+// Left returns where a reading of the rule has how many milliseconds the bar still lasts.
+func (b *Bar) Left(of []Reading) *int64 {
+	if b.Counts() {
+		return &of[b.Rule].Ban
+	}
+	return &of[b.Rule].Hold
+}
+
+// Record returns where a cell of the rule has the record of the bar.
+func (b *Bar) Record(of []*Cell) **Record {
+	if b.Counts() {
+		return &of[b.Rule].Ban
+	}
+	return &of[b.Rule].Hold
 }
 
 // NewBan returns a ban, or an error for each fault.
@@ -56,6 +88,15 @@ type Record struct {
 // Banned returns the record of a ban that lasts from now on.
 func Banned(now, length int64) Record { return Record{Last: now + length, Length: length} }
 
+// Begin returns the record of a ban that an operator begins, or of a hold. rec is what is
+// known before, or nil.
+func (b *Ban) Begin(rec *Record, now, length int64) (begun Record, changed bool) {
+	if rec != nil && !b.Counts() && rec.Left(now) > length {
+		return *rec, false
+	}
+	return Banned(now, length), true
+}
+
 // Left returns how long the ban still lasts.
 func (rec *Record) Left(now int64) int64 { return max(min(rec.Last-now, rec.Length), 0) }
 
@@ -78,13 +119,13 @@ func (b *Ban) count(rec *Record, now int64) (left int64) {
 	return left
 }
 
-// bar changes the figures to those of a banned subject, if the reading has a ban.
+// bar changes the figures to those of a banned subject, if the reading has a ban or a hold.
 func (r *Reading) bar(f *Figures) {
-	left := time.Duration(r.Ban) * time.Millisecond
+	left := time.Duration(max(r.Ban, r.Hold)) * time.Millisecond
 	if left == 0 {
 		return
 	}
-	f.Banned, f.Allowed = true, false
+	f.Banned, f.Held, f.Allowed = r.Ban > 0, r.Hold > 0, false
 	if f.Remaining > 0 {
 		f.NextAfter = 0
 	}

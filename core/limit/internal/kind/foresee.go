@@ -9,7 +9,7 @@ func (r *Rule) Foresee(was Reading, passed time.Duration, cost int64) (aged Read
 	} else {
 		aged = r.Age(was, passed.Microseconds())
 	}
-	aged.Ban = max(was.Ban-passed.Milliseconds(), 0)
+	aged.Ban, aged.Hold = max(was.Ban-passed.Milliseconds(), 0), max(was.Hold-passed.Milliseconds(), 0)
 	aged.Instances = was.Instances
 	if !r.Entries {
 		aged.Denied = cost > r.figures(aged, 0).Remaining

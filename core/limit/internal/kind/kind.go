@@ -118,25 +118,28 @@ type Cell struct {
 	room int     // the most entries that the array of log has held
 	by   *kept   // the policy that charged it last, for a kept bucket
 	Ban  *Record // the record of the rule's ban; nil if it has none
+	Hold *Record // the record of the subject's hold; nil if it can have none
 }
 
 // Reading is the state of a policy after a decision, in the script's numbers.
 type Reading struct {
-	Denied    bool  // because too much was taken; bans are in Ban
+	Denied    bool  // because too much was taken
 	Instances int32 // this process is one of so many; 0 and 1 mean the same
-	Ban       int64 // how many milliseconds a ban still lasts
+	Ban, Hold int64 // how many milliseconds a ban and a hold still last
 	N         [4]int64
 }
 
-// Refused reports whether the policy did not grant the request, because of its limit or
-// because of a ban.
-func (r *Reading) Refused() bool { return r.Denied || r.Ban > 0 }
+// Refused reports whether the policy did not grant the request, because of its limit, a ban
+// or a hold.
+func (r *Reading) Refused() bool { return r.Denied || max(r.Ban, r.Hold) > 0 }
 
 // Figures are what a reading means.
 type Figures struct {
-	Allowed, Banned bool
-	Remaining       int64
-	Window          time.Duration // the longest time in which a used-up policy becomes whole again
+	Allowed, Banned, Held bool
+
+	Remaining int64
+	Left      int64         // Remaining as if there was no ban and no hold
+	Window    time.Duration // the longest time in which a used-up policy becomes whole again
 	// RetryAfter is how long until the request is granted, NextAfter until more than Remaining
 	// can be taken, and ResetAfter until nothing is in use.
 	RetryAfter, NextAfter, ResetAfter time.Duration

@@ -12,24 +12,30 @@ type Set struct {
 	Rules []*Rule
 	// Signature identifies the rules.
 	Signature string
+	// Bars are the bans of the rules, in their order. The hold, if there is one, comes last.
+	Bars []Bar
 	// Bans, Leases, Moves and Entries report that one of the rules has a ban, has a lease, moves, or
 	// has entries.
 	Bans, Leases, Moves, Entries bool
 }
 
-// NewSet returns the set of some rules.
-func NewSet(rules []*Rule) *Set {
+// NewSet returns the set of some rules. With hold, a subject may be put on hold.
+func NewSet(rules []*Rule, hold bool) *Set {
 	s := &Set{Rules: rules}
 	var signature strings.Builder
-	for _, r := range rules {
+	for i, r := range rules {
 		fmt.Fprintf(&signature, "%d:%s:%t:%t:%s ", len(r.Tail), r.Tail, r.Shadow, r.Once, r.Kept)
 		if r.Ban != nil {
 			signature.WriteString(r.Ban.Tail + " ")
+			s.Bars, s.Bans = append(s.Bars, Bar{r.Ban, i, r.Shadow}), true
 		}
-		s.Bans, s.Leases = s.Bans || r.Ban != nil, s.Leases || r.Lease > 0
+		s.Leases = s.Leases || r.Lease > 0
 		s.Moves, s.Entries = s.Moves || r.Moves, s.Entries || r.Entries
 	}
 	s.Signature = signature.String()
+	if hold && len(rules) > 0 { // else New returns the fault
+		s.Bars = append(s.Bars, Bar{Hold, 0, rules[0].Shadow})
+	}
 	return s
 }
 
@@ -72,28 +78,26 @@ func (r *Rule) charge(c *Cell, permits int64) Reading {
 	return told
 }
 
-// ban writes into the readings how long each ban still lasts, and reports whether a ban of an
+// ban writes into the readings how long each bar still lasts, and reports whether one of an
 // enforced rule does. If none does, it counts the denials. A cost of 0 or less counts nothing.
 // now is in milliseconds.
 func (s *Set) ban(cells []*Cell, now, cost int64, into []Reading) (banned bool) {
-	for i, r := range s.Rules {
-		if r.Ban != nil {
-			into[i].Ban = cells[i].Ban.Left(now)
-		}
+	for _, b := range s.Bars {
+		*b.Left(into) = (*b.Record(cells)).Left(now)
 	}
 	banned = s.Banned(into)
-	for i, r := range s.Rules {
-		if b := r.Ban; b != nil && cost > 0 && !banned && into[i].Denied && into[i].Ban == 0 {
-			into[i].Ban = b.count(cells[i].Ban, now)
+	for _, b := range s.Bars {
+		if b.Counts() && cost > 0 && !banned && into[b.Rule].Denied && into[b.Rule].Ban == 0 {
+			into[b.Rule].Ban = b.count(cells[b.Rule].Ban, now)
 		}
 	}
 	return banned
 }
 
-// Banned reports whether a ban of an enforced rule lasts.
+// Banned reports whether a bar of an enforced rule lasts.
 func (s *Set) Banned(readings []Reading) bool {
-	for i, r := range s.Rules {
-		if readings[i].Ban > 0 && !r.Shadow {
+	for _, b := range s.Bars {
+		if *b.Left(readings) > 0 && !b.Shadow {
 			return true
 		}
 	}
@@ -116,6 +120,7 @@ func (s *Set) Judge(readings []Reading, w Wanted, few []Figures) (Verdict, []Fig
 	all := slices.Grow(few[:0], len(s.Rules))
 	for i, r := range s.Rules {
 		f := r.figures(readings[i], w.Of(r))
+		f.Left = f.Remaining
 		readings[i].bar(&f)
 		all = append(all, f)
 		if r.Shadow {

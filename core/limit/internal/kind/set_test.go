@@ -32,7 +32,7 @@ func TestSignaturesTellSetsApart(t *testing.T) {
 		"another ban":  {rule(func(r *kind.Rule) { r.Ban = &kind.Ban{Tail: "tail!ban-2"} })},
 		"one space":    {rule(func(r *kind.Rule) { r.Tail = "tail:false:false: 4:tail" })},
 	} {
-		signature := kind.NewSet(rules).Signature
+		signature := kind.NewSet(rules, false).Signature
 		if other, is := seen[signature]; is {
 			t.Errorf("%s: got the signature %q, which is that of %s", name, signature, other)
 		}

@@ -54,7 +54,7 @@ func (t *timedAnswer) foresee(set *kind.Set, passed time.Duration, w kind.Wanted
 	}
 	for i, r := range set.Rules {
 		if over := w.Of(r) - r.Limit; over > 0 && !r.Shadow {
-			told.retryAfter = max(told.retryAfter, figures[i].RetryAfter+r.Beyond(over, figures[i].Remaining))
+			told.retryAfter = max(told.retryAfter, figures[i].RetryAfter+r.Beyond(over, figures[i].Left))
 		}
 	}
 	return told

@@ -25,7 +25,7 @@ type limiter struct {
 }
 
 func newLimiter(rules ...*kind.Rule) *limiter {
-	return &limiter{New(1000, new(atomic.Int64)), kind.NewSet(rules), cells.New(keyspace.Space{}, 100, false)}
+	return &limiter{New(1000, new(atomic.Int64)), kind.NewSet(rules, false), cells.New(keyspace.Space{}, 100, false)}
 }
 
 // take asks for permits of the subject s.

@@ -32,7 +32,7 @@ func aWindow(t *testing.T) *kind.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kind.NewSet([]*kind.Rule{kind.NewRule("n", "n", window)})
+	return kind.NewSet([]*kind.Rule{kind.NewRule("n", "n", window)}, false)
 }
 
 // TestTheRateCountsEachRequest once: when permits are there, when the next permits take

@@ -21,7 +21,7 @@ var (
 // Warm loads the scripts on every node of a cluster and makes one decision that takes nothing.
 func (r *Remote) Warm(ctx context.Context) error {
 	scripts := []*script.Script{r.Script, ResetScript, r.Settle}
-	if r.set.Bans {
+	if len(r.set.Bars) > 0 {
 		scripts = append(scripts, BanScript)
 	}
 	if r.set.Leases {
@@ -43,29 +43,24 @@ func (r *Remote) Reset(ctx context.Context, subject string) (found bool, err err
 			keys = append(keys, r.estimatesOf(rule, subject))
 		}
 	}
+	for _, b := range r.set.Bars {
+		if !b.Counts() {
+			keys = append(keys, r.Space.Key(subject, b.Tail))
+		}
+	}
 	reply, err := r.Run(ctx, ResetScript, keys)
 	n, _ := reply.(int64)
 	return n > 0, err
 }
 
-// bansOf returns the keys of a subject's ban records.
-func (r *Remote) bansOf(rules []*kind.Rule, subject string) (keys []string) {
-	for _, rule := range rules {
-		if b := rule.Ban; b != nil {
-			keys = append(keys, r.Space.Key(subject, b.Tail))
-		}
+// Ban begins each of some bans, for duration milliseconds. With 0 it lifts them, and with -1 it
+// only asks. It returns how long each ban would still have lasted before.
+func (r *Remote) Ban(ctx context.Context, bans []*kind.Ban, subject string, duration int64) (lefts []int64, err error) {
+	keys, args := make([]string, 0, len(bans)), append(make([]any, 0, 1+len(bans)), kind.Integer(duration))
+	for _, b := range bans {
+		keys, args = append(keys, r.Space.Key(subject, b.Tail)), append(args, kind.Integer(b.Most))
 	}
-	return keys
-}
-
-// Bans makes a ban of duration milliseconds under each of some rules. With 0 it lifts them, and
-// with -1 it only asks. It returns how long each ban would still have lasted before.
-func (r *Remote) Bans(ctx context.Context, rules []*kind.Rule, subject string, duration int64) (lefts []int64, err error) {
-	args := append(make([]any, 0, 1+len(rules)), kind.Integer(duration))
-	for _, rule := range rules {
-		args = append(args, kind.Integer(rule.Ban.Most))
-	}
-	told, err := r.Run(ctx, BanScript.Replies(nil, reply.List(len(rules), reply.Any)), r.bansOf(rules, subject), args...)
+	told, err := r.Run(ctx, BanScript.Replies(nil, reply.List(len(bans), reply.Any)), keys, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -10,11 +10,9 @@ import (
 
 // replies returns what the script replies to a decision, for [script.Script.Replies].
 func (r *Remote) replies() (number func(n int64) bool, other func(told any) bool) {
-	many, first := 0, r.set.Rules[0]
+	many, first := toldOfBar*len(r.set.Bars), r.set.Rules[0]
 	for _, rule := range r.set.Rules {
-		if many += toldWidth(rule); rule.Ban != nil {
-			many += toldOfBan
-		}
+		many += toldWidth(rule)
 	}
 	if r.Alone {
 		many = first.Width
@@ -67,41 +65,39 @@ func readTold(set *kind.Set, numbers []int64, place, cost int64, into []kind.Rea
 	if numbers[0] < 0 {
 		return false
 	}
-	bans, granted := numbers, int64(math.MaxInt64) // what the enforced policies grant
-	for _, r := range set.Rules {
+	bars, granted := numbers, int64(math.MaxInt64) // what the enforced policies grant
+	for i, r := range set.Rules {
 		if !r.Shadow {
-			granted = min(granted, bans[0])
+			granted = min(granted, bars[0])
 		}
-		bans = bans[toldWidth(r):]
+		into[i] = kind.Reading{Denied: place > bars[0]}
+		bars = bars[toldWidth(r):]
 	}
-	rest := bans
-	for _, r := range set.Rules {
-		if r.Ban != nil {
-			if rest[0] > 0 && !r.Shadow {
+	var few [kind.Few]bool
+	barred := append(few[:0], make([]bool, len(set.Rules))...) // before this request, under each rule
+	for _, b := range set.Bars {
+		left, begun, with := bars[0], bars[1], bars[2]
+		switch {
+		case !kind.IsBan(left) || !kind.IsBan(begun):
+			return false
+		case left > 0:
+			*b.Left(into), barred[b.Rule] = left, true
+			if !b.Shadow {
 				granted = 0
 			}
-			rest = rest[toldOfBan:]
+		case begun > 0 && place >= with:
+			*b.Left(into) = begun
 		}
+		bars = bars[toldOfBar:]
 	}
 	for i, r := range set.Rules {
-		var ban, left int64
-		if r.Ban != nil {
-			if left = bans[0]; left > 0 {
-				ban = left
-			} else if bans[1] > 0 && place >= bans[2] {
-				ban = bans[1]
-			}
-			if !kind.IsBan(bans[0]) || !kind.IsBan(bans[1]) {
-				return false
-			}
-			bans = bans[toldOfBan:]
-		}
-		fits, charged := numbers[0], min(granted, numbers[0])
-		if left > 0 || cost <= 0 {
+		charged := min(granted, numbers[0])
+		if barred[i] || cost <= 0 {
 			charged = 0
 		}
+		was := into[i]
 		into[i] = told(r, numbers[1:], max(charged-place, 0)*r.Units(cost), place <= charged)
-		into[i].Denied, into[i].Ban = place > fits, ban
+		into[i].Denied, into[i].Ban, into[i].Hold = was.Denied, was.Ban, was.Hold
 		if !r.Plausible(into[i]) {
 			return false
 		}

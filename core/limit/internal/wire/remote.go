@@ -75,7 +75,7 @@ var remoteCalls = sync.Pool{New: func() any { return new(remoteCall) }}
 func New(at *Asker, space keyspace.Space, set *kind.Set) *Remote {
 	r := &Remote{Asker: at, Space: space, set: set}
 	first := set.Rules[0]
-	r.Alone = len(set.Rules) == 1 && !first.Shadow && !set.Bans && !set.Leases && first.Packs
+	r.Alone = len(set.Rules) == 1 && !first.Shadow && len(set.Bars) == 0 && !set.Leases && first.Packs
 	if r.Alone {
 		r.Script = loneScript(first)
 	} else {
@@ -95,7 +95,7 @@ func (r *Remote) Common() []any {
 	if r.Alone {
 		return slices.Clip(r.set.Rules[0].Numbers())
 	}
-	enforced, bans, leases := 0, []any(nil), []any(nil)
+	enforced, bars, leases := 0, []any(nil), []any(nil)
 	args, told := []any{strconv.Itoa(len(r.set.Rules)), nil, nil, nil, nil}, 0
 	for i, rule := range r.set.Rules {
 		if !rule.Shadow {
@@ -103,16 +103,16 @@ func (r *Remote) Common() []any {
 		}
 		told += toldWidth(rule)
 		args = append(append(args, rule.Kind), filled(rule.Numbers())...)
-		if b := rule.Ban; b != nil {
-			bans = append(bans, strconv.Itoa(i+1), kind.Integer(b.After), kind.Integer(b.Within), kind.Integer(b.First), kind.Integer(b.Most))
-		}
 		if rule.Lease > 0 {
 			leases = append(leases, strconv.Itoa(i+1), kind.Integer(rule.Lease.Milliseconds()))
 		}
 	}
-	told += toldOfBan * len(bans) / 5
-	args[1], args[2], args[3], args[4] = strconv.Itoa(enforced), strconv.Itoa(len(bans)/5), strconv.Itoa(len(leases)/2), strconv.Itoa(told)
-	return slices.Concat(args, bans, leases)
+	for _, b := range r.set.Bars {
+		told += toldOfBar
+		bars = append(bars, strconv.Itoa(b.Rule+1), kind.Integer(b.After), kind.Integer(b.Within), kind.Integer(b.First), kind.Integer(b.Most))
+	}
+	args[1], args[2], args[3], args[4] = strconv.Itoa(enforced), strconv.Itoa(len(r.set.Bars)), strconv.Itoa(len(leases)/2), strconv.Itoa(told)
+	return slices.Concat(args, bars, leases)
 }
 
 // filled returns the numbers of a policy as scripts of several kinds take them.
@@ -165,7 +165,9 @@ func (r *Remote) keysIn(q *remoteCall, subject string) []string {
 	for _, rule := range r.set.Rules {
 		keys = append(keys, r.Space.Key(subject, rule.Tail))
 	}
-	keys = append(keys, r.bansOf(r.set.Rules, subject)...)
+	for _, b := range r.set.Bars {
+		keys = append(keys, r.Space.Key(subject, b.Tail))
+	}
 	if r.set.Leases {
 		for _, rule := range r.set.Rules {
 			if rule.Lease > 0 {
