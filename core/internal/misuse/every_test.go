@@ -23,6 +23,7 @@ import (
 	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/outgoing"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/core/store"
@@ -39,10 +40,11 @@ var (
 		reflect.TypeFor[inflight.Limiter](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](), reflect.TypeFor[lock.Locks](),
 		reflect.TypeFor[idempotency.Guard](), reflect.TypeFor[idempotency.Claim](),
 		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](), reflect.TypeFor[callback.Endpoint](),
+		reflect.TypeFor[outgoing.Calls](), reflect.TypeFor[outgoing.Call](),
 	}
 	plain = []reflect.Type{
 		reflect.TypeFor[script.Error](), reflect.TypeFor[inflight.Slot](), reflect.TypeFor[limit.Decision](), reflect.TypeFor[limit.Joint](),
-		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.DroppedError](), reflect.TypeFor[store.FailMode](),
+		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.LimitedError](), reflect.TypeFor[limit.DroppedError](), reflect.TypeFor[store.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.CalendarWindow](), reflect.TypeFor[limit.SlidingWindow](),
 		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](), reflect.TypeFor[gate.List](),
 		reflect.TypeFor[callback.EventError](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
@@ -57,7 +59,7 @@ func TestNoTypeIsForgotten(t *testing.T) {
 		known = append(known, of.String())
 	}
 	found := 0
-	for _, dir := range []string{"script", "store", "limit", "inflight", "lock", "idempotency", "stock", "gate", "callback"} {
+	for _, dir := range []string{"script", "store", "limit", "inflight", "lock", "idempotency", "stock", "gate", "callback", "outgoing"} {
 		files, err := parser.ParseDir(token.NewFileSet(), "../../"+dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // no build tags are used
 		if err != nil {
 			t.Fatal(err)
@@ -230,6 +232,10 @@ func usable(t *testing.T, rdb redis.UniversalClient) map[string]func() any {
 	must(err)
 	localSlots, err := inflight.NewLocal("misuse", 1000, nil)
 	must(err)
+	held, err := limit.New(rdb, "misuse", policies, &limit.Options{Budget: budget, Holds: true})
+	must(err)
+	partners, err := outgoing.New(held, nil)
+	must(err)
 	locker, err := lock.New(rdb, "misuse", &lock.Options{Budget: budget})
 	must(err)
 	guard, err := idempotency.New(rdb, "misuse", idempotency.Retry{}, &idempotency.Options{Budget: budget})
@@ -241,18 +247,21 @@ func usable(t *testing.T, rdb redis.UniversalClient) map[string]func() any {
 	n := 0
 	fresh := func() string { n++; return fmt.Sprint("key", n) }
 	return map[string]func() any{
-		"Runner":            func() any { return runner },
-		"Limiter":           func() any { return limiter },
-		"local Limiter":     func() any { return local },
-		"Concurrency":       func() any { return slots },
-		"local Concurrency": func() any { return localSlots },
-		"Locker":            func() any { return locker },
-		"Guard":             func() any { return guard },
-		"Stock":             func() any { return shop },
-		"Slot":              func() any { s, err := slots.Try(t.Context(), "s"); must(err); return s },
-		"Lock":              func() any { l, err := locker.Try(t.Context(), fresh()); must(err); return l },
-		"Locks":             func() any { ls, err := locker.AcquireAll(t.Context(), fresh(), fresh()); must(err); return ls },
-		"Claim":             func() any { run, err := guard.Begin(t.Context(), fresh(), ""); must(err); return run.Claim },
+		"Runner":             func() any { return runner },
+		"Limiter":            func() any { return limiter },
+		"local Limiter":      func() any { return local },
+		"Concurrency":        func() any { return slots },
+		"local Concurrency":  func() any { return localSlots },
+		"Limiter with holds": func() any { return held },
+		"Calls":              func() any { return partners },
+		"Call":               func() any { c, err := partners.Begin(t.Context(), fresh(), 1); must(err); return c },
+		"Locker":             func() any { return locker },
+		"Guard":              func() any { return guard },
+		"Stock":              func() any { return shop },
+		"Slot":               func() any { s, err := slots.Try(t.Context(), "s"); must(err); return s },
+		"Lock":               func() any { l, err := locker.Try(t.Context(), fresh()); must(err); return l },
+		"Locks":              func() any { ls, err := locker.AcquireAll(t.Context(), fresh(), fresh()); must(err); return ls },
+		"Claim":              func() any { run, err := guard.Begin(t.Context(), fresh(), ""); must(err); return run.Claim },
 		"Reservation": func() any {
 			r, err := shop.Reserve(t.Context(), "item", fresh(), "id", nil)
 			must(err)

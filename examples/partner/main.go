@@ -1,0 +1,116 @@
+// Five processes call somebody's API, which allows 200 requests in any 20 seconds. They
+// send as many as they can, and no more than it allows together.
+//
+// The program starts the processes, and a partner who counts. In the middle the partner
+// answers one request with a 429 that it makes up: no process may ask again before it is
+// over. The program fails if the partner had to refuse a request by itself, or was asked
+// too early. Without -redis the processes meet in an embedded Redis:
+//
+//	go run ./examples/partner -redis redis://localhost:6379 -for 60s
+//
+// What a process does is in client.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/examples/internal/backend"
+)
+
+const (
+	processes = 5
+	allowed   = 200              // requests
+	window    = 20 * time.Second // in any
+)
+
+// options are the words of the command.
+type options struct {
+	redis, process string
+	cluster        bool
+	share          int
+	lasts          time.Duration
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.redis, "redis", "", backend.FlagUsage)
+	flag.IntVar(&o.share, "share", 95, "how much of what the partner allows the processes use, in percent")
+	flag.DurationVar(&o.lasts, "for", 30*time.Second, "how long the processes send requests")
+	flag.StringVar(&o.process, "process", "", "be one of the processes, with the partner at this URL")
+	flag.BoolVar(&o.cluster, "cluster", false, "to such a process: the Redis is a cluster")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, &o, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "partner:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o *options, out io.Writer) error {
+	if o.share < 1 || o.share > 100 {
+		return errors.New("-share is a number from 1 to 100")
+	}
+	if o.process != "" {
+		return send(whileOpen(ctx, os.Stdin), o)
+	}
+	s, err := backend.Connect(ctx, o.redis)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, o.cluster = s.Redis.(*redis.ClusterClient)
+	p := newPartner(o.lasts / 2)
+	defer p.Close()
+	fmt.Fprintf(out, "%d processes, %d %% of %d requests in %v; the limit is in %s\n", processes, o.share, allowed, window, s.Where)
+	if err := start(ctx, o, s.URL, p.URL); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, p)
+	return errors.Join(p.judge(), backend.RemoveKeys(context.WithoutCancel(ctx), s.Redis, prefixOf(p.URL)))
+}
+
+// start starts the processes and waits for them.
+func start(ctx context.Context, o *options, redis, partner string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	errs := make([]error, processes)
+	var running sync.WaitGroup
+	for i := range processes {
+		cmd := exec.CommandContext(ctx, self, "-process", partner, "-redis", redis, fmt.Sprint("-cluster=", o.cluster),
+			fmt.Sprint("-share=", o.share), fmt.Sprint("-for=", o.lasts))
+		cmd.Stderr = os.Stderr
+		if _, err := cmd.StdinPipe(); err != nil { // the process watches it
+			return err
+		}
+		running.Go(func() { errs[i] = cmd.Run() })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// whileOpen is a context that ends when nothing holds the other end of in any more: so a
+// process ends with the one that started it, however that did.
+func whileOpen(ctx context.Context, in io.Reader) context.Context {
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		defer end()
+		_, _ = io.Copy(io.Discard, in)
+	}()
+	return ctx
+}
