@@ -74,6 +74,7 @@
 //   - [github.com/neap-go/neap/echo5limit]: Echo v5. It is a module of its own.
 //   - [github.com/neap-go/neap/fiberlimit]: Fiber v2.
 //   - [github.com/neap-go/neap/fiber3limit]: Fiber v3. It is a module of its own.
+//   - [github.com/neap-go/neap/grpclimit]: gRPC servers and clients. It is a module of its own.
 //
 // These packages are for tests, operation, scripts of your own, and adapters of your own:
 //
@@ -88,6 +89,8 @@
 //     and changes them. It is a module of its own.
 //   - [github.com/neap-go/neap/core/store]: what the primitives share: the key prefix, the
 //     time budget, the circuit breakers, the observers.
+//   - [github.com/neap-go/neap/core/outgoing]: limits on calls to somebody else's API, of
+//     which nethttp.NewTransport is made.
 //   - [github.com/neap-go/neap/core/script] and
 //     [github.com/neap-go/neap/core/script/scripttest]: run and test Lua scripts of your
 //     own in the same way.
@@ -120,7 +123,7 @@
 //
 // # Documentation
 //
-//   - [All pages, by task]
+//   - [All pages, by question]
 //   - [Recipes]: code to copy for each use case
 //   - [Coming from another library]: its calls, the calls of neap, and what differs
 //   - [Operations]: what a slow, dead or full Redis does, how much memory it needs, and which
@@ -130,7 +133,7 @@
 //   - [The design]: the architecture, and the reasons for it
 //
 // [changelog]: https://github.com/neap-go/neap/blob/main/CHANGELOG.md
-// [All pages, by task]: https://github.com/neap-go/neap/blob/main/docs/README.md
+// [All pages, by question]: https://github.com/neap-go/neap/blob/main/docs/README.md
 // [Recipes]: https://github.com/neap-go/neap/blob/main/docs/recipes.md
 // [Coming from another library]: https://github.com/neap-go/neap/blob/main/docs/coming-from/README.md
 // [Operations]: https://github.com/neap-go/neap/blob/main/docs/operations.md

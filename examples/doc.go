@@ -4,6 +4,7 @@
 //   - newer: the same for Echo v5 and Fiber v3, a module of its own, for their versions
 //   - neighbours: recipes beside other libraries and proxies, a module of its own, for
 //     their sake; docs/neighbours.md shows them
+//   - grpc: limits before and behind gRPC, and before connect-go, a module of its own
 //   - quickstart: a demo, or a server to poke at, with every kind of limit
 //   - cron: five processes that run a job once a tick; one is killed, another takes over
 //   - cacherebuild: a hot entry of a cache that one of a thousand requests rebuilds
@@ -14,6 +15,8 @@
 //   - guide: the scripts and tests that docs/guide shows: the usual forms, and where they break
 //   - flashsale: a hundred phones, a thousand buyers and twenty thousand requests, on
 //     each of four frameworks, and a count from the answers of what each buyer has
+//   - partner: five processes that call somebody's API, within what it allows, and stop
+//     when it says so
 //   - quiz: scores, prizes and a board of the best, by one script of one's own for each
 //     answer, recounted after 50,000 concurrent ones
 //   - llmproxy: a proxy in front of a model that streams, with tokens and requests a minute for each

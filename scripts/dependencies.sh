@@ -1,6 +1,6 @@
 #!/bin/sh
 # dependencies.sh
-# Measures what neap costs an application, and prints the tables of docs/dependencies.md.
+# Measures what neap costs an application, and prints what the tables of docs/dependencies.md are made from.
 # For each framework it makes a small app that uses the framework and go-redis, and adds
 # one limit by neap. Each has a module cache of its own, which is filled from this
 # machine's, or from the Go module proxy.

@@ -32,6 +32,17 @@ func Chain(gates ...Gate) Gate {
 
 type chain []Gate
 
+func (c chain) kinds() (all []Kind, known bool) {
+	for _, g := range c {
+		own, known := Kinds(g)
+		if !known {
+			return nil, false
+		}
+		all = append(all, own...)
+	}
+	return all, true
+}
+
 func (c chain) Enter(r Request) Pass {
 	var all Pass
 	var left leaves
@@ -53,7 +64,7 @@ func (c chain) Enter(r Request) Pass {
 				seen.Body = nil
 			}
 			left.run(&seen)
-			return Pass{Reply: &reply}
+			return Pass{Reply: &reply, Denial: p.Denial}
 		}
 		if p.Context != nil {
 			all.Context = p.Context

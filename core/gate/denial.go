@@ -18,6 +18,7 @@ import (
 // refusal of 400 to 499 by a key, a 503 if Redis cannot answer, a 500 if the wiring is
 // wrong. A Render function makes a [Reply] from it.
 type Denial struct {
+	// Kind is the reason. Status, Type and Title follow from it.
 	Kind   Kind
 	Status int
 	// Type is the URI of the problem type (RFC 9457 section 3.1.1). It is empty if the
@@ -54,14 +55,20 @@ type answers struct {
 
 // deny refuses a request.
 func (a *answers) deny(r Request, d Denial) Pass {
-	reply := a.reply(r, d)
-	reply.Refused = true
-	return Pass{Reply: reply}
+	denied := new(struct { // in one piece of memory
+		reply  Reply
+		denial Denial
+	})
+	denied.reply = a.reply(r, &d)
+	denied.reply.Refused = true
+	d.Request = nil
+	denied.denial = d
+	return Pass{Reply: &denied.reply, Denial: &denied.denial}
 }
 
 // reply renders a denial. No cache may keep it: RFC 6585 section 4 forbids that for a
 // 429, and every other denial is true only for this caller at this moment.
-func (a *answers) reply(r Request, d Denial) *Reply {
+func (a *answers) reply(r Request, d *Denial) Reply {
 	d.Request = r
 	d.complete()
 	if d.RetryAfter > 0 || d.Status == 429 {
@@ -71,16 +78,15 @@ func (a *answers) reply(r Request, d Denial) *Reply {
 	}
 	d.Header = append(d.Header, Field{Name: fieldCacheControl, Value: "no-store"})
 	if a.render == nil {
-		reply := problem(d)
-		return &reply
+		return problem(d)
 	}
 	protocol := slices.Clone(d.Header)
-	reply := a.render(d)
+	reply := a.render(*d)
 	if reply.Status == 0 {
 		reply.Status = d.Status
 	}
 	reply.Header = appendFields(missingFields(protocol, reply.Header), reply.Header)
-	return &reply
+	return reply
 }
 
 func missingFields(protocol, own []Field) []Field {

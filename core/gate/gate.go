@@ -73,9 +73,12 @@ type Gate interface {
 type Pass struct {
 	// Header is set on the response before the handler runs, or before Reply is sent.
 	Header []Field
-	// Reply, if it is set, is sent instead of running the handler. The fields below are
-	// then ignored.
+	// Reply, if it is set, is sent instead of running the handler. All fields below but
+	// Denial are then ignored.
 	Reply *Reply
+	// Denial says why the request was refused, for adapters that do not speak HTTP. The
+	// gates of this package set it with each Reply that refuses. Its Request is nil.
+	Denial *Denial
 	// Context, if it is set, is the handler's context. The adapter restores the old one
 	// before it returns.
 	Context context.Context

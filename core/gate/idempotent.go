@@ -178,7 +178,8 @@ func (g *idempotent) Enter(r Request) Pass {
 // it would wait for itself. What the handler has done is unknown.
 func (g *idempotent) again(r Request) Pass {
 	g.answers.fault(r, fmt.Errorf("%w: a request came through its own gate.Idempotent a second time", ErrWiring))
-	return Pass{Reply: g.answers.reply(r, Denial{Kind: KindFault})}
+	reply := g.answers.reply(r, &Denial{Kind: KindFault})
+	return Pass{Reply: &reply}
 }
 
 // keyless answers a request without a usable key. The answer has a problem type if the

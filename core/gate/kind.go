@@ -27,23 +27,34 @@ const (
 	// KindHeld is the denial of [Exclusive]: 409.
 	KindHeld
 
-	// These are the denials of [Idempotent]. Its page has a section for each:
-	// docs/idempotency.md.
-	KindKeyMissing // 400
-	KindKeyInvalid // 400
-	KindKeyReused  // 422
-	KindInFlight   // 409
-	KindInDoubt    // 409
-	KindDone       // 409
-	KindNotBegun   // 503: Redis could not answer
+	// KindKeyMissing is the denial of [Idempotent] if there is no key: 400.
+	KindKeyMissing
+	// KindKeyInvalid is the denial of [Idempotent] if the key is broken: 400.
+	KindKeyInvalid
+	// KindKeyReused is the denial of [Idempotent] if the key was used for another request: 422.
+	KindKeyReused
+	// KindInFlight is the denial of [Idempotent] while a request with the key runs: 409.
+	KindInFlight
+	// KindInDoubt is the denial of [Idempotent] if it is unknown what became of the first
+	// request: 409.
+	KindInDoubt
+	// KindDone is the denial of [Idempotent] if the first request's answer is gone: 409.
+	KindDone
+	// KindNotBegun is the denial of [Idempotent] if Redis could not answer: 503.
+	KindNotBegun
 
-	// These are the denials of [Reserve]. Its page has a section for each: docs/stock.md.
-	KindSoldOut     // 409
-	KindYours       // 409
-	KindUnknownItem // 404
-	KindQuantity    // 422
-	KindCalls       // 409
-	KindNotReserved // 503: Redis could not answer
+	// KindSoldOut is the denial of [Reserve] if there are not as many left: 409.
+	KindSoldOut
+	// KindYours is the denial of [Reserve] if the buyer has the item: 409.
+	KindYours
+	// KindUnknownItem is the denial of [Reserve] if there is no such item: 404.
+	KindUnknownItem
+	// KindQuantity is the denial of [Reserve] if the id stands for another quantity: 422.
+	KindQuantity
+	// KindCalls is the denial of [Reserve] if eight requests have the reservation: 409.
+	KindCalls
+	// KindNotReserved is the denial of [Reserve] if Redis could not answer: 503.
+	KindNotReserved
 )
 
 // TypeIdempotency begins the problem types of [Idempotent]. It leads to the page that
@@ -97,6 +108,35 @@ var kinds = [...]struct {
 	KindQuantity:    {status: 422, problem: TypeStock + "another-quantity", title: "The id stands for another quantity"},
 	KindCalls:       {status: 409, problem: TypeStock + "too-many-calls", title: "Eight requests with this id have the item already", retryAfter: soon},
 	KindNotReserved: {status: 503, problem: TypeStock + "not-reserved", title: "Nothing was reserved", retryAfter: soon},
+}
+
+// Kinds returns the kinds of denials with which a gate may refuse a request. known is false
+// if this package did not make the gate. An adapter for another protocol than HTTP refuses
+// gates whose denials it cannot answer, and those that are not known.
+func Kinds(g Gate) (kinds []Kind, known bool) {
+	if of, is := g.(interface{ kinds() ([]Kind, bool) }); is {
+		return of.kinds()
+	}
+	return nil, false
+}
+
+func (*rateLimit) kinds() ([]Kind, bool)   { return kindsAnd(KindUnavailable, KindLimited) }
+func (rateLimits) kinds() ([]Kind, bool)   { return kindsAnd(KindUnavailable, KindLimited) }
+func (*concurrency) kinds() ([]Kind, bool) { return kindsAnd(KindUnavailable, KindFull) }
+func (*block) kinds() ([]Kind, bool)       { return kindsAnd(KindBlocked) }
+func (*exclusive) kinds() ([]Kind, bool)   { return kindsAnd(KindUnavailable, KindHeld) }
+
+func (*idempotent) kinds() ([]Kind, bool) {
+	return kindsAnd(KindKeyMissing, KindKeyInvalid, KindKeyReused, KindInFlight, KindInDoubt, KindDone, KindNotBegun)
+}
+
+func (*reserve) kinds() ([]Kind, bool) {
+	return kindsAnd(KindSoldOut, KindYours, KindUnknownItem, KindQuantity, KindCalls, KindNotReserved)
+}
+
+// kindsAnd returns the kinds of a gate that has a key.
+func kindsAnd(more ...Kind) (all []Kind, known bool) {
+	return append([]Kind{KindRefused, KindFault}, more...), true
 }
 
 // complete adds what follows from the kind of a denial.

@@ -6,7 +6,7 @@ import (
 )
 
 // problem renders a denial as RFC 9457 problem details.
-func problem(d Denial) Reply {
+func problem(d *Denial) Reply {
 	details := struct {
 		Type     string   `json:"type,omitempty"`
 		Title    string   `json:"title,omitempty"`

@@ -1,0 +1,25 @@
+package rpc
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/grpclimit"
+)
+
+// NewClient returns a connection on which all your processes together make 95 calls a second.
+func NewClient(rdb script.Client, target string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	limiter, err := limit.New(rdb, "partner", []limit.Policy{
+		limit.SlidingLog{Limit: 95, Window: time.Second},
+	}, &limit.Options{Holds: true})
+	if err != nil {
+		return nil, err
+	}
+	opts := &grpclimit.ClientOptions{Wait: 2 * time.Second}
+	return grpc.NewClient(target, append(options,
+		grpc.WithChainUnaryInterceptor(grpclimit.UnaryClientInterceptor(limiter, opts)),
+		grpc.WithChainStreamInterceptor(grpclimit.StreamClientInterceptor(limiter, opts)))...)
+}
