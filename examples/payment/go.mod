@@ -11,7 +11,10 @@ require (
 	modernc.org/sqlite v1.60.1
 )
 
-require golang.org/x/text v0.40.0 // indirect
+require (
+	github.com/dunglas/httpsfv v1.1.2 // indirect
+	golang.org/x/text v0.40.0 // indirect
+)
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
