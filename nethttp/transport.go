@@ -66,7 +66,7 @@ type TransportOptions struct {
 //
 // The transport sends nothing again. Put a client that does so around it, such as
 // hashicorp/go-retryablehttp: each attempt is then a request. http.Client follows
-// redirects by further requests, each of which counts for its own host.
+// redirects by further requests. Each counts for its own host.
 //
 // A request costs the round trips to Redis of limit.Limiter.TakeN and of Concurrency, and
 // one more if its answer puts the subject on hold. Package core/outgoing says what margin to

@@ -43,7 +43,7 @@ type Calls struct {
 	limiter *limit.Limiter
 	opts    Options
 	refused *bySubject[refusal]
-	untold  *bySubject[time.Time] // until when subjects are on hold of which Redis may not know
+	untold  *bySubject[time.Time] // when holds end that Redis did not confirm
 }
 
 // ErrOnHold is the Reason of a [limit.LimitedError] if the subject is on hold, and Redis may not
