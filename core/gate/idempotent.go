@@ -25,7 +25,7 @@ import (
 //   - 409 if the request was done but its answer was not stored, or if it is in doubt,
 //   - 413 if the body is too large, 400 if it is broken,
 //   - 422 if the key was used for another request,
-//   - 503 if Redis could not answer: the handler does not run,
+//   - 503 if Redis could not answer: the handler does not run, unless Fail says so,
 //   - 500 if a key is wired wrongly or fails,
 //
 // with problem types that begin with [TypeIdempotency].
@@ -86,11 +86,16 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 		own = *opts
 	}
 	g := &idempotent{
-		guard: guard, begin: guard.Begin, principal: principal, opts: own,
+		guard: guard, principal: principal, opts: own,
 		headers: mustStorable("Idempotent", own.Headers),
 		methods: mustMethods(own.Methods),
 		answers: answers{render: own.Render, onError: own.OnError},
 	}
+	guard, err := guard.WithFail(own.Fail)
+	if err != nil {
+		panic("gate.Idempotent: IdempotentOptions.Fail: " + err.Error())
+	}
+	g.begin = guard.Begin
 	if own.Wait != 0 {
 		g.begin = mustWait("Idempotent", guard.WithWait, own.Wait).Await
 	}
@@ -170,6 +175,9 @@ func (g *idempotent) Enter(r Request) Pass {
 		return g.replay(r, answer.Result)
 	}
 	claim := answer.Claim
+	if why := claim.Unguarded(); why != nil {
+		g.answers.tell(r, why)
+	}
 	ctx, ending := watch(claim.Detached())
 	return Pass{Context: ctx, Capture: g.opts.MaxResponse, Leave: g.leaving(ending, r, claim)}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // guards makes a guard on a Redis that becomes unreachable on demand.
@@ -360,5 +361,32 @@ func TestIdempotentOptionsAreCopied(t *testing.T) {
 		if p := g.Enter(r); p.Reply != nil || p.Leave != nil {
 			t.Errorf("%s %s is guarded, want it passed as it is", r.method, r.path)
 		}
+	}
+}
+
+// With RunUnguarded the handler runs while Redis is down. The hook is told, and a later
+// request gets the answer.
+func TestIdempotentRunsUnguarded(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{0, time.Second} {
+		guard, severed := guards(t, idempotency.Options{})
+		var h hook
+		g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Fail: idempotency.RunUnguarded, Wait: wait, OnError: h.hear})
+		severed.gone.Store(true)
+		p := g.Enter(posting("k", "tea"))
+		if p.Reply != nil || !errors.Is(h.take(), script.ErrConfiguration) {
+			t.Fatalf("wait %v: got %+v, want the handler to run, and the hook told of %v", wait, p.Reply, script.ErrConfiguration)
+		}
+		claim, ok := idempotency.FromContext(p.Context)
+		if !ok || claim.Key() != ordered || !errors.Is(claim.Unguarded(), script.ErrConfiguration) {
+			t.Errorf("wait %v: got the claim %v, %t, want one of %q that says why it is unguarded", wait, claim, ok, ordered)
+		}
+		p.Leave(booked("tea"))
+		if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
+			t.Errorf("wait %v: after the handler the hook was told %v, want %v", wait, err, script.ErrConfiguration)
+		}
+		severed.gone.Store(false)
+		redistest.Await(t, time.Minute, "the answer to be stored", func() bool { return guard.Stats().Completed == 1 })
+		replays(t, g, posting("k", "tea"), 201, "tea")
 	}
 }

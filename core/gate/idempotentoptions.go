@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/neap-go/neap/core/idempotency"
 )
 
 const defaultMaxResponse = 256 << 10
@@ -52,12 +54,20 @@ type IdempotentOptions struct {
 	//     decides.
 	Replay func(*Reply) bool
 
+	// Fail says what to do while Redis cannot answer. The zero value refuses the request with
+	// a 503. [idempotency.RunUnguarded] runs the handler, for a route that recognizes a
+	// repeated request by itself, such as by a unique key in its database:
+	// [idempotency.Guard.WithFail] says what can then happen twice. The handler finds the
+	// claim as always, and Claim.Unguarded returns why Redis did not answer.
+	Fail idempotency.FailMode
+
 	// Render makes the answer to a request that may not run, as Render of
 	// [RateLimitOptions] does.
 	Render func(Denial) Reply
 	// OnError is told of each request that is answered with a 500 or 503, as OnError of
 	// [RateLimitOptions] is. It is also told of
 	//
+	//   - a request that runs unguarded, before the handler,
 	//   - a request that is in doubt (idempotency.ErrInDoubt),
 	//   - a result that cannot be read (idempotency.ErrUnreadable),
 	//   - after the handler: a claim that was lost to another request

@@ -32,7 +32,7 @@ type Answer struct {
 //		return reply(answer.Result)
 //	}
 //
-// After an error the caller must not do the work. The error is
+// After an error the caller must not do the work; [Guard.WithFail] can change that. The error is
 //
 //   - [ErrInFlight], [ErrMismatch], [ErrInDoubt], [ErrNoResult] or [ErrUnreadable];
 //   - [ErrKey] or [ErrFingerprint];
@@ -86,6 +86,7 @@ type question struct {
 	owner  string
 	began  time.Time
 	doubt  ask.Doubt
+	waited bool // for another caller
 }
 
 func (g *Guard) question(key, fingerprint string) (question, error) {
@@ -155,6 +156,9 @@ func (g *Guard) finish(ctx context.Context, q *question, r Answer, err error) (A
 	}()
 	ask.Notify(ctx, g.store, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome}, q.began, err)
 	told = true
+	if g.runs(q, err) {
+		return Answer{Claim: g.unguarded(ctx, q, err)}, nil
+	}
 	if r.Claim == nil {
 		g.takeBack(q)
 	}

@@ -22,6 +22,8 @@ type Claim struct {
 	parent  context.Context // of Begin; its values go with an event about a loss
 	lease   lease.Lease
 
+	unguarded error // why Redis did not grant it, or nil
+
 	conclusion sync.Once
 	lost       bool // the claim was lost before the conclusion
 	outcome    error
@@ -96,7 +98,7 @@ func (c *Claim) Detached() context.Context {
 }
 
 // By reports whether g, or a Guard that shares its records in this process through
-// [Guard.WithWait], has given the claim out.
+// [Guard.WithWait] or [Guard.WithFail], has given the claim out.
 func (c *Claim) By(g *Guard) bool {
 	misuse.Made(c.made(), errClaim)
 	return g != nil && c.of.shared == g.shared
@@ -114,13 +116,14 @@ func FromContext(ctx context.Context) (*Claim, bool) {
 }
 
 // Renew prolongs the lease to Options.Lease from now. neap does that by itself, so you
-// rarely need it. It costs one round trip.
+// rarely need it. It costs one round trip, and does nothing for a claim that is
+// [Claim.Unguarded].
 //
 // Renew returns what Err returns if the claim is lost or concluded, ctx.Err() if the
 // caller's context ended, or a [*script.Error] if Redis could not answer. Err is still
 // right then.
 func (c *Claim) Renew(ctx context.Context) error {
-	if err := c.Err(); err != nil {
+	if err := c.Err(); err != nil || c.unguarded != nil {
 		return err
 	}
 	return c.lease.Extend(ctx, c.of.opts.Lease)

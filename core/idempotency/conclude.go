@@ -58,21 +58,33 @@ func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 	}
 	end := c.ending(o)
 	asked := time.Now()
-	n, in, err := end(ctx)
+	n, in, err := c.first(ctx, end)
 	if err == nil {
 		return c.concluded(ctx, o, n, in.Calls > 0)
 	}
 	c.of.count.unconfirmed.Add(1)
 	c.of.watch.notify(c.record)
 	in.Add(ask.Doubt{Last: asked, Calls: 1})
-	in.TakeBack(c.of.late.Start, c.of.opts.Lease, true, func() (bool, error) {
+	kept := in.TakeBack(c.of.late.Start, c.of.opts.Lease, true, func() (bool, error) {
 		n, _, err := end(context.Background())
 		if err == nil {
 			_ = c.concluded(context.Background(), o, n, true)
 		}
 		return n > 0, err
 	})
+	if !kept && c.unguarded != nil {
+		c.of.takeBack(&c.question)
+	}
 	return err
+}
+
+// first makes the first call that concludes a claim. A claim that is not in Redis can wait:
+// it makes none while calls are held back.
+func (c *Claim) first(ctx context.Context, end func(context.Context) (int64, ask.Doubt, error)) (int64, ask.Doubt, error) {
+	if c.unguarded != nil && c.of.asker.Inside.IsOpen(c.of.opts.Budget) {
+		return 0, ask.Doubt{}, c.unguarded
+	}
+	return end(ctx)
 }
 
 // concluded acts on the reply of Redis. doubted says that there may have been an earlier
@@ -153,7 +165,7 @@ func (c *Claim) verdict(ctx context.Context, o Outcome, n int64, doubted bool) e
 		g.notify(ctx, store.Overtaken)
 		return ErrLost
 	case o.isDone():
-		if n == flushed {
+		if n == flushed && c.unguarded == nil {
 			g.count.flushed.Add(1)
 		}
 		g.count.completed.Add(1)

@@ -205,3 +205,23 @@ func ExampleFromContext() {
 	// booking order-17 1 true
 	// booked <nil>
 }
+
+// Redis is away, and the database has a unique key.
+func ExampleGuard_WithFail() {
+	rdb := connect()
+	guard, err := idempotency.New(rdb, "orders", idempotency.Retry{}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	guard, err = guard.WithFail(idempotency.RunUnguarded)
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdb.Close() //nolint:errcheck,gosec // it stands for an outage
+	answer, err := guard.Begin(context.Background(), "order-17", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.Claim.Unguarded() != nil, answer.Claim.Fence())
+	// Output: true 0
+}

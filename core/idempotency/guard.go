@@ -24,9 +24,10 @@ import (
 type Guard struct {
 	*shared
 	wait time.Duration
+	fail FailMode
 }
 
-// shared is what a Guard shares with those that WithWait makes of it.
+// shared is what a Guard shares with those that WithWait and WithFail make of it.
 type shared struct {
 	name   string
 	policy Policy
@@ -38,6 +39,7 @@ type shared struct {
 	store  *store.Store
 	asker  ask.Asker
 	terms  lease.Terms
+	bare   lease.Terms // of claims that are not in Redis
 	seals  *seals
 	watch  watchers
 	undo   undo.Undoer // takes back claims that no caller got
@@ -79,6 +81,7 @@ func New(rdb script.Client, name string, policy Policy, opts *Options) (*Guard, 
 		every:  begins + " any",
 		asker:  ask.Asker{Runner: ask.Runner{Inside: in, Budget: own.Budget}},
 		terms:  lease.Terms{Wheel: in.Leases(), Lease: own.Lease, Expired: ErrExpired},
+		bare:   bareTerms(in.Leases()),
 		undo:   undo.Undoer{Total: in.Pending()},
 		late:   undo.Undoer{Room: concluding, Total: in.Pending()},
 	}
@@ -96,7 +99,7 @@ func (g *Guard) WithWait(wait time.Duration) (*Guard, error) {
 	if wait < time.Millisecond || wait > options.MaxLease {
 		return nil, fmt.Errorf("idempotency.WithWait: the wait is %v: use %v to %v", wait, time.Millisecond, options.MaxLease)
 	}
-	return &Guard{shared: g.shared, wait: wait}, nil
+	return &Guard{shared: g.shared, wait: wait, fail: g.fail}, nil
 }
 
 // concluding is how many conclusions are repeated at a time. It is small because each of

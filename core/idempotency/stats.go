@@ -11,9 +11,9 @@ import (
 )
 
 type counters struct {
-	begun, replayed, inFlight, mismatched, inDoubt, noResult, canceled, failed atomic.Uint64
-	completed, flushed, abandoned, doubted, overtaken, unconfirmed, lost       atomic.Uint64
-	running                                                                    atomic.Int64
+	begun, replayed, inFlight, mismatched, inDoubt, noResult, canceled, failed, unguarded atomic.Uint64
+	completed, flushed, abandoned, doubted, overtaken, unconfirmed, lost                  atomic.Uint64
+	running                                                                               atomic.Int64
 }
 
 // finished counts the answer of Begin or Await, and returns its outcome.
@@ -50,7 +50,7 @@ func (g *Guard) loss(ctx context.Context) {
 	g.notify(ctx, store.Lost)
 }
 
-// Stats are counts of what a Guard, and the Guards that WithWait made of it, did in this
+// Stats are counts of what a Guard, and the Guards that WithWait and WithFail made of it, did in this
 // process.
 type Stats struct {
 	Begun      uint64 // claims that were granted
@@ -61,6 +61,7 @@ type Stats struct {
 	NoResult   uint64 // calls that found the work done, without a result that could be returned
 	Canceled   uint64 // calls whose context ended first
 	Failed     uint64 // calls that Redis did not answer in time
+	Unguarded  uint64 // those of them that got a claim all the same, with RunUnguarded
 
 	Completed   uint64 // claims that were concluded as done
 	Flushed     uint64 // completed claims whose record was gone from Redis
@@ -86,7 +87,7 @@ func (g *Guard) Stats() Stats {
 	n, undo, late := &g.count, g.undo.Stats(), g.late.Stats()
 	return Stats{
 		Begun: n.begun.Load(), Replayed: n.replayed.Load(), InFlight: n.inFlight.Load(), Mismatched: n.mismatched.Load(),
-		InDoubt: n.inDoubt.Load(), NoResult: n.noResult.Load(), Canceled: n.canceled.Load(), Failed: n.failed.Load(),
+		InDoubt: n.inDoubt.Load(), NoResult: n.noResult.Load(), Canceled: n.canceled.Load(), Failed: n.failed.Load(), Unguarded: n.unguarded.Load(),
 		Completed: n.completed.Load(), Flushed: n.flushed.Load(), Abandoned: n.abandoned.Load(),
 		Doubted: n.doubted.Load(), Overtaken: n.overtaken.Load(), Unconfirmed: n.unconfirmed.Load(), Lost: n.lost.Load(),
 		Running:    int(n.running.Load()),

@@ -42,6 +42,7 @@ func (g *Guard) await(ctx context.Context, q *question) (Answer, error) {
 		case over || !errors.Is(err, ErrInFlight):
 			return r, err
 		}
+		q.waited = true
 		if alarm == nil {
 			alarm = time.NewTimer(g.wait)
 			defer alarm.Stop()

@@ -39,6 +39,15 @@ func Imports(guard *idempotency.Guard) gate.Gate {
 	})
 }
 
+// Booked runs the handler also while Redis is away. Its database has the key under a UNIQUE
+// constraint, and answers a repetition with the order that it finds.
+func Booked(guard *idempotency.Guard, principal gate.Key) gate.Gate {
+	return gate.Idempotent(guard, principal, &gate.IdempotentOptions{
+		Fail:    idempotency.RunUnguarded,
+		OnError: func(r gate.Request, err error) { slog.WarnContext(r.Context(), "guard", "error", err) },
+	})
+}
+
 var errNoCharge = errors.New("there is no such charge")
 
 // Charges asks the payment provider what became of a charge whose process died.

@@ -104,13 +104,14 @@ func (d *Doubt) Worst(err error) error { return Worst(d.Calls > 0, err) }
 // call in doubt, even after end has ended it. start is Start or Keep of an undo.Undoer.
 //
 // If the script of end fails, the key holds something else, so the grant is not there. If
-// end is refused by the configuration, Redis has not said.
+// end is refused by the configuration, Redis has not said. TakeBack returns what start
+// returns.
 func (d *Doubt) TakeBack(
 	start func(asked time.Time, lease time.Duration, attempt func() undo.Result) bool,
 	lease time.Duration, answered bool, end func() (found bool, err error),
-) {
+) bool {
 	ended, calls := 0, d.Calls
-	start(d.Last, lease, func() undo.Result {
+	return start(d.Last, lease, func() undo.Result {
 		found, err := end()
 		switch {
 		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
