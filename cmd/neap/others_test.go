@@ -207,7 +207,7 @@ func TestSubjectsAreReadAsGatesWriteThem(t *testing.T) {
 	t.Parallel()
 	for written, want := range map[string]string{
 		"ip=203.0.113.7": "ip=203.0.113.7", "ip=::ffff:203.0.113.7": "ip=203.0.113.7", "ip=2001:DB8::7": "ip=2001:db8::/64", "ip=2001:db8::7/64": "ip=2001:db8::/64",
-		"ip=2001:db8::7/128": "ip=2001:db8::7", "ip=2001:db8:0:ff00::/56": "ip=2001:db8:0:ff00::/56", "header:X-Api-Key=k 1": "header:x-api-key=k 1", "header:Host=a.example": "header:host=a.example",
+		"ip=203.0.113.7/24": "ip=203.0.113.0/24", "ip=203.0.113.7/32": "ip=203.0.113.7", "ip=2001:db8::7/128": "ip=2001:db8::7", "ip=2001:db8:0:ff00::/56": "ip=2001:db8:0:ff00::/56", "header:X-Api-Key=k 1": "header:x-api-key=k 1", "header:Host=a.example": "header:host=a.example",
 		"path=/users/caf%c3%a9": "path=/users/caf%C3%A9", "param:id=a%2Fb": "param:id=a/b", "route=/users/{id}": "route=/users/{id}", "user": "user", "all": "all",
 		"tenant=17": "tenant=17", "key:account=a=b": "key:account=a=b", "everyone": "everyone", "query:user=ann": "query:user=ann",
 		"key:a%3Db=c": "key:a%3Db=c",
@@ -221,7 +221,7 @@ func TestSubjectsAreReadAsGatesWriteThem(t *testing.T) {
 	if got, err := (&whom{Subject: []string{"header:x-tenant=a", "route=/{id}"}}).text(); err != nil || got != joined {
 		t.Errorf("got %q, %v, want %q", got, err, joined)
 	}
-	for _, wrong := range []string{"203.0.113.7", "2001:db8::7", "ip=", "ip=1.2.3", "ip=1.2.3.4/24", "ip=a.example", "header:=a", "header:a b=c", "header:x=", "param:=a", "param:id="} {
+	for _, wrong := range []string{"203.0.113.7", "2001:db8::7", "ip=", "ip=1.2.3", "ip=1.2.3.4/33", "ip=1.2.3.4/0", "ip=::/0", "ip=::ffff:1.2.3.4/120", "ip=a.example", "header:=a", "header:a b=c", "header:x=", "param:=a", "param:id="} {
 		if got, err := (&whom{Subject: []string{wrong}}).text(); status(err) != exitUsage {
 			t.Errorf("%q: got %q, %v, want the command line to be wrong", wrong, got, err)
 		}

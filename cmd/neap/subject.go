@@ -74,17 +74,26 @@ func written(part string) (subject string, err error) {
 	return part, nil
 }
 
-var errAddress = errors.New("that is no IP address: write ip=203.0.113.7, or ip=2001:db8::1/56 where IPOptions.IPv6Prefix is 56")
+var errAddress = errors.New("that is no IP address: write ip=203.0.113.7, or ip=2001:db8::1/56 where IPOptions.IPv6Prefix is 56, " +
+	"or ip=203.0.113.7/24 where IPOptions.IPv4Prefix is 24")
 
 // address is the subject of an IP address. An IPv6 address becomes its network: of 64 bits, unless the text has another
-// number.
+// number. An IPv4 address becomes one if the text has a number.
 func address(text string) (string, error) {
 	var o gate.IPOptions
 	addr, err := netip.ParseAddr(text)
 	if network, fault := netip.ParsePrefix(text); fault == nil {
-		addr, err, o.IPv6Prefix = network.Addr(), nil, network.Bits()
+		addr, err = network.Addr(), nil
+		switch {
+		case network.Bits() == 0 || addr.Is4In6(): // the options do not say such a network
+			return "", errAddress
+		case addr.Is4():
+			o.IPv4Prefix = network.Bits()
+		default:
+			o.IPv6Prefix = network.Bits()
+		}
 	}
-	if err != nil || o.IPv6Prefix != 0 && addr.Is4() {
+	if err != nil {
 		return "", errAddress
 	}
 	return gate.Subject(gate.ByIP(&o), gate.Values{Addr: addr})

@@ -58,7 +58,7 @@ func TestByIPCopiesItsOptions(t *testing.T) {
 	opts := &gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	key := gate.ByIP(opts)
 	opts.TrustedProxies[0] = netip.MustParsePrefix("10.0.0.0/8")
-	opts.IPv6Prefix = 999
+	opts.IPv6Prefix, opts.IPv4Prefix, opts.TrustedHops = 999, 8, 2
 	r := with("X-Forwarded-For", "203.0.113.9")
 	r.peer = netip.MustParseAddrPort("127.0.0.1:1")
 	if got, err := key(r); err != nil || got != "ip=203.0.113.9" {
@@ -97,6 +97,31 @@ func FuzzByIPForgery(f *testing.F) {
 		plain.peer = netip.MustParseAddrPort("192.0.2.66:1")
 		if got, err := key(plain); err != nil || got != "ip=192.0.2.66" {
 			t.Errorf("an untrusted peer: got %q, %v, want \"ip=192.0.2.66\"", got, err)
+		}
+	})
+}
+
+// With TrustedHops, what stands to the left of the elements that the proxies append changes
+// nothing.
+func FuzzByIPHops(f *testing.F) {
+	for _, c := range iptable.Cases() {
+		f.Add(strings.Join(c.Lines, "\n"), "10.0.0.7", uint8(len(c.Lines)), len(c.Name)%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, forged, inner string, more uint8, appends bool) {
+		if strings.Trim(inner, " \t") == "" || strings.Contains(inner, ",") {
+			t.Skip() // no proxy writes such an element
+		}
+		proxies := []string{"203.0.113.9"}
+		for range more % 8 {
+			proxies = append(proxies, inner)
+		}
+		lines := append(strings.Split(forged, "\n"), proxies...)
+		if appends {
+			lines = []string{strings.Join(lines, ", ")}
+		}
+		key := gate.ByIP(&gate.IPOptions{TrustedHops: len(proxies)})
+		if got, err := key(with("X-Forwarded-For", lines...)); err != nil || got != "ip=203.0.113.9" {
+			t.Errorf("%q behind %d hops: got %q, %v, want the address that the first proxy was called from", lines, len(proxies), got, err)
 		}
 	})
 }

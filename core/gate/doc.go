@@ -49,6 +49,6 @@
 // A gate knows about a request only what its [Request] tells it. A client cannot forge
 // the peer of the socket. It can forge a header, unless something in front of the server
 // removes or checks it. [ByIP] believes X-Forwarded-For only from proxies that you
-// list. A key made from a header, a parameter or a body is as good as the check behind
+// list or count. A key made from a header, a parameter or a body is as good as the check behind
 // it: a caller that may send any API key has as many limits as there are API keys.
 package gate

@@ -42,6 +42,7 @@ func TestAHintOfAProxyThatIsNotListed(t *testing.T) { //nolint:paralleltest // i
 		"a public peer":            {nil, "198.51.100.7:1", forwarded, 0},
 		"no field":                 {nil, "10.1.2.3:1", nil, 0},
 		"a proxy that is listed":   {&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, "10.1.2.3:1", forwarded, 0},
+		"proxies are counted":      {&gate.IPOptions{TrustedHops: 1}, "10.1.2.3:1", forwarded, 0},
 		"another proxy was listed": {&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}}, "10.1.2.3:1", forwarded, 0},
 	} {
 		text := logged(t, func() {

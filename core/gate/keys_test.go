@@ -204,8 +204,16 @@ func TestKeysPanicAtWiring(t *testing.T) {
 		"ByIP of half a mapped one": func() {
 			gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0.0.0.0/90")}})
 		},
-		"ByIP of too many bits": func() { gate.ByIP(&gate.IPOptions{IPv6Prefix: 129}) },
-		"ByIP of negative bits": func() { gate.ByIP(&gate.IPOptions{IPv6Prefix: -1}) },
+		"ByIP of too many bits":         func() { gate.ByIP(&gate.IPOptions{IPv6Prefix: 129}) },
+		"ByIP of negative bits":         func() { gate.ByIP(&gate.IPOptions{IPv6Prefix: -1}) },
+		"ByIP of too many bits of IPv4": func() { gate.ByIP(&gate.IPOptions{IPv4Prefix: 33}) },
+		"ByIP of negative bits of IPv4": func() { gate.ByIP(&gate.IPOptions{IPv4Prefix: -1}) },
+		"ByIP of negative hops":         func() { gate.ByIP(&gate.IPOptions{TrustedHops: -1}) },
+		"ByIP of hops and of proxies": func() {
+			gate.ByIP(&gate.IPOptions{TrustedHops: 1, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+		},
+		"ByIP of hops and of a unix socket": func() { gate.ByIP(&gate.IPOptions{TrustedHops: 1, TrustUnixSocket: true}) },
+		"ByIP of hops and of a context":     func() { gate.ByIP(&gate.IPOptions{TrustedHops: 1, FromContext: noAddr}) },
 		"ByIP of a context and of proxies": func() {
 			gate.ByIP(&gate.IPOptions{FromContext: noAddr, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 		},

@@ -34,7 +34,7 @@ type listed struct {
 // the subjects of [ByIP] that lie in it. The prefix of a single address is
 // netip.PrefixFrom(addr, addr.BitLen()). By default ByIP turns an IPv6 address into its
 // network of 64 bits, which no longer prefix contains. If the list has longer prefixes,
-// give its ByIP an IPv6Prefix of 128.
+// give its ByIP an IPv6Prefix of 128, and no IPv4Prefix.
 //
 // If entries are wrong, Swap leaves the list as it was. The error joins the faults of all
 // entries.

@@ -46,6 +46,8 @@ func TestSubject(t *testing.T) {
 	}{
 		"peer":           {key: gate.ByIP(nil), values: gate.Values{Addr: loopback}},
 		"behind a proxy": {key: proxied, values: gate.Values{Addr: netip.MustParseAddr("203.0.113.9")}, lines: text("X-Forwarded-For", "203.0.113.9")},
+		"behind a hop":   {key: gate.ByIP(&gate.IPOptions{TrustedHops: 1}), values: gate.Values{Addr: netip.MustParseAddr("203.0.113.9")}, lines: text("X-Forwarded-For", "203.0.113.9")},
+		"grouped":        {key: gate.ByIP(&gate.IPOptions{IPv4Prefix: 8}), values: gate.Values{Addr: netip.MustParseAddr("127.9.9.9")}},
 		"IPv6":           {key: proxied, values: gate.Values{Addr: netip.MustParseAddr("2001:db8::1")}, lines: text("X-Forwarded-For", "2001:db8::2")},
 		"handed on":      {key: gate.ByIP(&gate.IPOptions{FromContext: addrIn}), values: gate.Values{Addr: netip.MustParseAddr("203.0.113.9")}},
 		"header":         {key: gate.ByHeader("X-API-Key"), values: gate.Values{Header: text("x-api-key", "a b")}, lines: text("X-Api-Key", "a b")},
@@ -154,6 +156,7 @@ func TestSubjectFails(t *testing.T) {
 		{gate.ByJSON("/id", nil), gate.Values{JSON: func() {}}, "Values.JSON"},
 		{gate.ByJSON("/user", nil), gate.Values{JSON: some, Form: some}, "both Form and JSON"},
 		{gate.ByIP(nil), gate.Values{}, "ByIP reads Values.Addr"},
+		{gate.ByIP(&gate.IPOptions{TrustedHops: 1}), gate.Values{}, "ByIP reads Values.Addr"},
 		{gate.ByIP(&gate.IPOptions{FromContext: func(context.Context) netip.Addr { return netip.Addr{} }}), gate.Values{}, "ByIP reads Values.Addr"},
 		{gate.ByRoute(), gate.Values{}, "ByRoute reads Values.Route"},
 		{gate.ByParam("id"), gate.Values{Params: some}, "ByParam reads Values.Route"},

@@ -45,6 +45,13 @@ func grouped(bits int, opts *gate.IPOptions) *gate.IPOptions {
 	return opts
 }
 
+func groupedV4(bits int, opts *gate.IPOptions) *gate.IPOptions {
+	opts.IPv4Prefix = bits
+	return opts
+}
+
+func hops(n int) *gate.IPOptions { return &gate.IPOptions{TrustedHops: n} }
+
 func overUnix(opts *gate.IPOptions) *gate.IPOptions {
 	opts.TrustUnixSocket = true
 	return opts
@@ -52,7 +59,7 @@ func overUnix(opts *gate.IPOptions) *gate.IPOptions {
 
 // Cases returns the table. The options are the caller's own.
 func Cases() []Case {
-	cases := fromLoopback()
+	cases := append(fromLoopback(), counted()...)
 	for i := range cases {
 		cases[i].Peer = local
 	}
@@ -94,6 +101,14 @@ func fromLoopback() []Case {
 		{Name: "grouped by /48", Options: grouped(48, one()), Lines: []string{"2001:db8:1:2::6"}, Want: "ip=2001:db8:1::/48"},
 		{Name: "not grouped", Options: grouped(128, one()), Lines: []string{"2001:db8:1:2::6"}, Want: "ip=2001:db8:1:2::6"},
 		{Name: "grouping leaves IPv4 alone", Options: grouped(16, one()), Lines: []string{"203.0.113.9"}, Want: "ip=203.0.113.9"},
+		{Name: "IPv4 grouped by /24", Options: groupedV4(24, one()), Lines: []string{"203.0.113.9"}, Want: "ip=203.0.113.0/24"},
+		{Name: "IPv4 grouped by /1", Options: groupedV4(1, one()), Lines: []string{"203.0.113.9"}, Want: "ip=128.0.0.0/1"},
+		{Name: "IPv4 not grouped", Options: groupedV4(32, one()), Lines: []string{"203.0.113.9"}, Want: "ip=203.0.113.9"},
+		{Name: "grouping IPv4 leaves IPv6 alone", Options: groupedV4(8, one()), Lines: []string{"2001:db8:1:2::6"}, Want: "ip=2001:db8:1:2::/64"},
+		{Name: "IPv4-mapped, grouped", Options: groupedV4(24, one()), Lines: []string{"::ffff:203.0.113.9"}, Want: "ip=203.0.113.0/24"},
+		{Name: "NAT64, grouped", Options: groupedV4(24, one()), Lines: []string{"64:ff9b::cb00:7109"}, Want: "ip=203.0.113.0/24"},
+		{Name: "the peer grouped", Options: groupedV4(8, trust()), Want: "ip=127.0.0.0/8"},
+		{Name: "trust is by address, not by group", Options: groupedV4(8, trust("127.0.0.2/32")), Lines: []string{"203.0.113.9"}, Want: "ip=127.0.0.0/8"},
 		{Name: "IPv4-mapped, dotted", Options: one(), Lines: []string{"::ffff:203.0.113.9"}, Want: "ip=203.0.113.9"},
 		{Name: "IPv4-mapped, in hex", Options: one(), Lines: []string{"::ffff:cb00:7109"}, Want: "ip=203.0.113.9"},
 		{Name: "IPv4-mapped, in full", Options: one(), Lines: []string{"0000:0000:0000:0000:0000:FFFF:CB00:7109"}, Want: "ip=203.0.113.9"},
@@ -122,8 +137,37 @@ func fromLoopback() []Case {
 	}
 }
 
+// counted are cases of proxies whose number alone is known.
+func counted() []Case {
+	return []Case{
+		{Name: "one hop", Options: hops(1), Lines: []string{"203.0.113.9"}, Want: "ip=203.0.113.9"},
+		{Name: "one hop, and the client made up others", Options: hops(1), Lines: []string{"198.51.100.1, 10.0.0.7, 203.0.113.9"}, Want: "ip=203.0.113.9"},
+		{Name: "two hops", Options: hops(2), Lines: []string{"203.0.113.9, 10.0.0.7"}, Want: "ip=203.0.113.9"},
+		{Name: "two hops, and the client made up others", Options: hops(2), Lines: []string{"198.51.100.1, 127.0.0.1, 203.0.113.9, 192.0.2.66"}, Want: "ip=203.0.113.9"},
+		{Name: "three hops over three lines", Options: hops(3), Lines: []string{"198.51.100.1", "203.0.113.9, 10.0.0.8", "10.0.0.7"}, Want: "ip=203.0.113.9"},
+		{Name: "two hops, and the client sent a line before theirs", Options: hops(2), Lines: []string{"198.51.100.1, 198.51.100.2", "203.0.113.9", "10.0.0.7"}, Want: "ip=203.0.113.9"},
+		{Name: "two hops of IPv6, with ports", Options: hops(2), Lines: []string{"198.51.100.1, [2001:db8:1:2::6]:443, [fd00::7]:2"}, Want: "ip=2001:db8:1:2::/64"},
+		{Name: "a hop, grouped", Options: groupedV4(24, hops(1)), Lines: []string{"203.0.113.9"}, Want: "ip=203.0.113.0/24"},
+		{Name: "a hop, IPv4-mapped", Options: hops(1), Lines: []string{"::ffff:203.0.113.9"}, Want: "ip=203.0.113.9"},
+		{Name: "a hop behind NAT64", Options: hops(1), Lines: []string{"64:ff9b::cb00:7109"}, Want: "ip=203.0.113.9"},
+		{Name: "empty elements are no hops", Options: hops(2), Lines: []string{"198.51.100.1,,203.0.113.9, ,10.0.0.7,", ""}, Want: "ip=203.0.113.9"},
+		{Name: "garbage is a hop", Options: hops(2), Lines: []string{"198.51.100.1, 203.0.113.9, unknown"}, Want: "ip=203.0.113.9"},
+		{Name: "garbage left of the client's hop", Options: hops(1), Lines: []string{"<script>, 203.0.113.9"}, Want: "ip=203.0.113.9"},
+		{Name: "garbage at the client's hop", Options: hops(1), Lines: []string{"198.51.100.1, unknown"}, Status: 400},
+		{Name: "garbage from the client, with too many hops", Options: hops(2), Lines: []string{"<script>, 203.0.113.9"}, Status: 400},
+		{Name: "a hop without a header", Options: hops(1), Status: 500},
+		{Name: "a hop and nothing but commas", Options: hops(1), Lines: []string{",,,", ""}, Status: 500},
+		{Name: "fewer elements than hops", Options: hops(2), Lines: []string{"203.0.113.9"}, Status: 500},
+		{Name: "more hops than anybody has", Options: hops(1 << 30), Lines: []string{"203.0.113.9, 10.0.0.7"}, Status: 500},
+	}
+}
+
 func fromElsewhere() []Case {
 	return []Case{
+		{Name: "a hop from a public address", Options: hops(1), Peer: peer("192.0.2.66:1234"), Lines: []string{"198.51.100.1, 203.0.113.9"}, Want: "ip=203.0.113.9"},
+		{Name: "a hop over a unix socket", Options: hops(1), Peer: unix, Lines: []string{"198.51.100.1, 203.0.113.9"}, Want: "ip=203.0.113.9"},
+		{Name: "a hop over a unix socket without a header", Options: hops(1), Peer: unix, Status: 500},
+		{Name: "a peer of IPv4, grouped", Options: groupedV4(24, trust()), Peer: peer("203.0.113.9:1234"), Want: "ip=203.0.113.0/24"},
 		{Name: "a peer of IPv4", Peer: peer("203.0.113.9:1234"), Want: "ip=203.0.113.9"},
 		{Name: "a peer of IPv6", Peer: peer("[2001:db8:1:2:3:4:5:6]:1234"), Want: "ip=2001:db8:1:2::/64"},
 		{Name: "a peer, IPv4-mapped, as a socket for both has it", Peer: peer("[::ffff:203.0.113.9]:1234"), Want: "ip=203.0.113.9"},

@@ -137,9 +137,13 @@ true gate: refused: no such header
 // trailersSpoof: behind a proxy that appends the client's address, a trailer does
 // not choose another address.
 func trailersSpoof(t *testing.T, d Driver) {
-	loopback := &gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+	trusting(t, d, "listed", &gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	trusting(t, d, "counted", &gate.IPOptions{TrustedHops: 1})
+}
+
+func trusting(t *testing.T, d Driver, how string, loopback *gate.IPOptions) {
 	for name, reader := range readers {
-		t.Run(name, func(t *testing.T) {
+		t.Run(how+"/"+name, func(t *testing.T) {
 			t.Parallel()
 			const refused = "refused"
 			keys := make(chan string, 16)
