@@ -8,16 +8,19 @@ import (
 	"hash"
 	"mime"
 	"strings"
+
+	"github.com/neap-go/neap/core/internal/jcs"
 )
 
 // fingerprint tells requests apart by their method, path, query, media type and body. It
 // reads up to limit bytes of the body, and returns 43 characters of base64url. Paths and
 // queries count as they are spelled. Parameters of the Content-Type do not count, and
 // multipart/form-data counts without its boundary, which clients choose anew for each
-// attempt. No other header field counts.
+// attempt. No other header field counts. how says whether JSON counts in its canonical form.
 //
-// Its errors are for answers.refuse: the body is too large, broken, or consumed.
-func fingerprint(r Request, limit int64) (string, error) {
+// Its errors are for answers.refuse: the body is too large, broken, or consumed, or it is JSON
+// without a canonical form.
+func fingerprint(r Request, limit int64, how Fingerprint) (string, error) {
 	body, err := readBody(r, limit)
 	if err != nil {
 		return "", err
@@ -30,15 +33,36 @@ func fingerprint(r Request, limit int64) (string, error) {
 		p.text(kind)
 	}
 	delimiter := []byte("--" + boundary)
-	if boundary != "" && delimits(body, delimiter) {
+	switch {
+	case how == CanonicalJSON && len(body) > 0 && len(kinds) == 1 && isJSON(kinds[0]):
+		form, err := jcs.Canonical(body)
+		if err != nil {
+			return "", refuseForm(err)
+		}
+		p.text("canonical")
+		p.bytes(form)
+	case boundary != "" && delimits(body, delimiter):
 		p.text("parts")
 		p.pieces(body, delimiter)
-	} else {
+	default:
 		p.text("bytes")
 		p.text(boundary) // a lenient reader may still find parts by it
 		p.bytes(body)
 	}
 	return p.sum(), nil
+}
+
+// refuseForm refuses JSON that has no canonical form.
+func refuseForm(err error) error {
+	switch {
+	case errors.Is(err, jcs.ErrTwice):
+		return Refuse(400, "The body of the request has a member twice")
+	case errors.Is(err, jcs.ErrNumber):
+		return Refuse(400, "The body of the request has a number that is no double (IEEE 754); send it as a string")
+	case errors.Is(err, jcs.ErrDepth):
+		return Refuse(400, "The body of the request is nested too deeply")
+	}
+	return Refuse(400, "The body of the request is not valid JSON")
 }
 
 // fingerprintOf tells requests apart by their method, their path, and what fields, in

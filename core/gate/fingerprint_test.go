@@ -27,7 +27,7 @@ var fingerprintForm = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
 func printOf(t testing.TB, q *incoming) string {
 	t.Helper()
-	got, err := fingerprint(q, 1<<20)
+	got, err := fingerprint(q, 1<<20, AsSent)
 	if err != nil || !fingerprintForm.MatchString(got) {
 		t.Fatalf("%+v: got the fingerprint %q, %v, want 43 characters of base64url", q, got, err)
 	}
@@ -163,7 +163,7 @@ func TestFingerprintBodyErrors(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
 	for err, status := range map[error]int{ErrBodyTooLarge: 413, ErrBodyBroken: 400, ErrBodyConsumed: 0, boom: 0} {
-		got, failed := fingerprint(&incoming{err: err}, 10)
+		got, failed := fingerprint(&incoming{err: err}, 10, CanonicalJSON)
 		r, refused := asRefusal(failed)
 		if got != "" || refused != (status != 0) || refused && r.status != status || !refused && !errors.Is(failed, err) {
 			t.Errorf("%v: got %q, %v, want no fingerprint and the refusal %d (0: the error itself)",
@@ -176,10 +176,10 @@ func TestFingerprintBodyErrors(t *testing.T) {
 		}
 	}
 	q := &incoming{body: "12345"}
-	if _, err := fingerprint(q, 5); err != nil || q.max != 5 {
+	if _, err := fingerprint(q, 5, AsSent); err != nil || q.max != 5 {
 		t.Errorf("a body at the limit: got %v, read up to %d bytes, want no error and 5", err, q.max)
 	}
-	if got, err := fingerprint(q, 4); err == nil || got != "" {
+	if got, err := fingerprint(q, 4, AsSent); err == nil || got != "" {
 		t.Errorf("a body over the limit: got %q, %v, want no fingerprint and an error", got, err)
 	}
 }
@@ -195,7 +195,7 @@ func TestFingerprintAllocations(t *testing.T) {
 		q := asked{"POST", "/", "", kind, body}.request()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := fingerprint(q, 2*size); err != nil {
+		if _, err := fingerprint(q, 2*size, AsSent); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
@@ -203,6 +203,82 @@ func TestFingerprintAllocations(t *testing.T) {
 		if beside > size/8 {
 			t.Errorf("%s: got %d bytes allocated in addition to the body, want %d at most", kind, beside, size/8)
 		}
+	}
+}
+
+// With CanonicalJSON, bodies that say the same are the same, and no others.
+func TestFingerprintOfCanonicalJSON(t *testing.T) {
+	t.Parallel()
+	canonical := func(kind, body string) (string, error) {
+		return fingerprint(asked{"POST", "/orders", "", kind, body}.request(), 1<<20, CanonicalJSON)
+	}
+	const kind, order = "application/json", `{"sku":"café","amount":10.50,"to":{"city":"Bonn","zip":"53111"}}`
+	want, err := canonical(kind, order)
+	if err != nil || want != "JLfDo49iHqep32pxWGcc3nZC3mDet0C9x8Qd_CNdbjs" { // records outlive the process that wrote them
+		t.Errorf("got the fingerprint %s, %v, want that of every version", want, err)
+	}
+	for body, same := range map[string]bool{
+		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café"}`:                                    true,
+		" {\r\n\t\"to\" : {\"zip\":\"53111\",\"city\":\"Bonn\"},\"amount\":105e-1,\"sku\":\"caf\\u00e9\"}\n": true,
+		`{"to":{"zip":53111,"city":"Bonn"},"amount":10.5,"sku":"café"}`:                                      false,
+		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.51,"sku":"café"}`:                                   false,
+		`{"to":{"zip":"53111","city":"Bonn"},"Amount":10.5,"sku":"café"}`:                                    false,
+		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café","x":null}`:                           false,
+		`{"city":"Bonn","to":{"zip":"53111"},"amount":10.5,"sku":"café"}`:                                    false,
+		`[{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café"}]`:                                  false,
+	} {
+		if got, err := canonical(kind, body); err != nil || (got == want) != same {
+			t.Errorf("%s: got %s, %v, beside %s of the order, want the same: %t", body, got, err, want, same)
+		}
+	}
+	for _, kind := range []string{"application/json; charset=utf-8", "Application/JSON"} {
+		if got, err := canonical(kind, order); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s as of application/json", kind, got, err, want)
+		}
+	}
+	patch, err := canonical("application/merge-patch+json", `{"b":1,"a":2}`)
+	if other, err2 := canonical("application/merge-patch+json", `{"a":2,"b":1}`); err != nil || err2 != nil || patch != other {
+		t.Errorf("another type of JSON: got %s, %v, and %s, %v, want the same", patch, err, other, err2)
+	}
+	for body, title := range map[string]string{
+		`{"a":1,"a":1}`:            "a member twice",
+		`{"a":1,"\u0061":2}`:       "a member twice",
+		`{"a":9007199254740993}`:   "send it as a string",
+		`{"a":1e400}`:              "send it as a string",
+		`{"a":"\ud800"}`:           "not valid JSON",
+		"{\"a\":\"\xff\"}":         "not valid JSON",
+		"\ufeff{}":                 "not valid JSON",
+		`{"a":1}{"a":1}`:           "not valid JSON",
+		`a=1`:                      "not valid JSON",
+		" ":                        "not valid JSON",
+		strings.Repeat("[", 1<<19): "not valid JSON",
+		strings.Repeat("[", 129) + strings.Repeat("]", 129): "nested too deeply",
+	} {
+		got, err := canonical(kind, body)
+		if r, ok := asRefusal(err); got != "" || !ok || r.status != 400 || !strings.Contains(r.title, title) {
+			t.Errorf("%.40q: got %q, %v, want the refusal 400 that says %q", body, got, err, title)
+		}
+	}
+}
+
+// With CanonicalJSON, what is not JSON by its type has the fingerprint that it has without.
+func TestFingerprintOfWhatIsNotJSON(t *testing.T) {
+	t.Parallel()
+	for _, q := range []*incoming{
+		asked{"POST", "/", "", "text/plain", `{"a":1,"b":2}`}.request(),
+		asked{"POST", "/", "", "", `{"a":1,"b":2}`}.request(),
+		asked{"POST", "/", "", "application/x-www-form-urlencoded", "a=1&b=2"}.request(),
+		asked{"POST", "/", "", "multipart/form-data; boundary=b", body("b", part("a", "1"))}.request(),
+		asked{"POST", "/", "", "application/json-seq", `{"a":1,"b":2}`}.request(),
+		asked{"POST", "/", "", "application/json", ""}.request(),
+		{header: map[string][]string{"Content-Type": {"application/json", "application/json"}}, body: `{"a":1,"a":2}`},
+	} {
+		if got, err := fingerprint(q, 1<<20, CanonicalJSON); err != nil || got != printOf(t, q) {
+			t.Errorf("%q: got %s, %v, want %s as without CanonicalJSON", q.header, got, err, printOf(t, q))
+		}
+	}
+	if got, err := fingerprint(asked{kind: "application/json", body: "{}"}.request(), 9, CanonicalJSON); err != nil || got == printOf(t, asked{kind: "application/json", body: "{}"}.request()) {
+		t.Errorf("an object in its canonical form: got %s, %v, want another fingerprint than as sent", got, err)
 	}
 }
 

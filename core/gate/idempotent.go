@@ -89,6 +89,7 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 		guard: guard, principal: principal, opts: own,
 		headers: mustStorable("Idempotent", own.Headers),
 		methods: mustMethods(own.Methods),
+		print:   own.mustPrint(),
 		answers: answers{render: own.Render, onError: own.OnError},
 	}
 	guard, err := guard.WithFail(own.Fail)
@@ -99,17 +100,12 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 	if own.Wait != 0 {
 		g.begin = mustWait("Idempotent", guard.WithWait, own.Wait).Await
 	}
-	if i := slices.IndexFunc(own.Fields, func(k Key) bool { return k == nil }); i >= 0 {
-		panic("gate.Idempotent: IdempotentOptions.Fields[" + strconv.Itoa(i) + "] is nil; make one with ByJSON, ByForm and their like")
-	}
-	g.opts.Fields = slices.Clone(own.Fields)
 	if own.Key == nil {
 		g.opts.Key = idempotencyKey
 		if len(g.methods) == 0 {
 			g.methods = []string{"POST", "PATCH"}
 		}
 	}
-	g.opts.MaxBody = mustSize("MaxBody", own.MaxBody, defaultMaxBody)
 	g.opts.MaxResponse = mustSize("MaxResponse", own.MaxResponse, defaultMaxResponse)
 	return g
 }
@@ -141,6 +137,7 @@ type idempotent struct {
 	opts      IdempotentOptions
 	methods   []string
 	headers   storable
+	print     func(Request) (string, error)
 	answers   answers
 }
 
@@ -159,7 +156,7 @@ func (g *idempotent) Enter(r Request) Pass {
 	if err != nil {
 		return g.answers.refuse(r, unknown(err))
 	}
-	print, err := g.fingerprint(r)
+	print, err := g.print(r)
 	if err != nil {
 		return g.answers.refuse(r, err)
 	}
@@ -211,13 +208,6 @@ func unknown(err error) error {
 		return Refuse(401, "The request does not say who sends it")
 	}
 	return err
-}
-
-func (g *idempotent) fingerprint(r Request) (string, error) {
-	if len(g.opts.Fields) > 0 {
-		return fingerprintOf(r, g.opts.Fields)
-	}
-	return fingerprint(r, g.opts.MaxBody)
 }
 
 func (g *idempotent) refused(r Request, err error) Pass {

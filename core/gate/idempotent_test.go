@@ -299,10 +299,15 @@ func TestIdempotentPanics(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{})
 	for field, wire := range map[string]func() *gate.IdempotentOptions{
-		"Methods[1]":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Methods: []string{"POST", "put"}} },
-		"Methods[0]":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Methods: []string{""}} },
-		"Fields[1]":          func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Fields: []gate.Key{everyone, nil}} },
-		"Wait":               func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Wait: 25 * time.Hour} },
+		"Methods[1]":        func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Methods: []string{"POST", "put"}} },
+		"Methods[0]":        func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Methods: []string{""}} },
+		"Fields[1]":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Fields: []gate.Key{everyone, nil}} },
+		"Wait":              func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Wait: 25 * time.Hour} },
+		"Fingerprint is 2":  func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Fingerprint: 2} },
+		"Fingerprint is -1": func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Fingerprint: -1} },
+		"Fields replace": func() *gate.IdempotentOptions {
+			return &gate.IdempotentOptions{Fields: []gate.Key{everyone}, Fingerprint: gate.CanonicalJSON}
+		},
 		"MaxBody":            func() *gate.IdempotentOptions { return &gate.IdempotentOptions{MaxBody: -1} },
 		"MaxResponse":        func() *gate.IdempotentOptions { return &gate.IdempotentOptions{MaxResponse: -1} },
 		"set-cookie":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Headers: []string{"set-cookie"}} },

@@ -35,6 +35,9 @@ type IdempotentOptions struct {
 	// example in a timestamp: [ByJSON] of the order's number and of the amount. A request
 	// that has none of them is known by method and path alone.
 	Fields []Key
+	// Fingerprint says when two bodies are the same, without Fields. The zero value is
+	// [AsSent].
+	Fingerprint Fingerprint
 	// MaxBody is the longest request body that is read, in bytes. A longer one is refused
 	// with a 413. Zero means 1 MiB. With Fields their own limits hold instead.
 	MaxBody int64
@@ -78,6 +81,56 @@ type IdempotentOptions struct {
 	// route and peer. In the context idempotency.FromContext finds the claim with its
 	// Key.
 	OnError func(Request, error)
+}
+
+// Fingerprint says when the bodies of two requests with one idempotency key are the same.
+type Fingerprint int
+
+const (
+	// AsSent compares bodies byte by byte. Multipart forms may differ in their boundary.
+	AsSent Fingerprint = iota
+	// CanonicalJSON compares JSON by its canonical form (RFC 8785). So a repetition may
+	// have other spaces, another order of members, and other spellings of the same strings
+	// and numbers: "\u0061" is "a", and 1.0 is 1. Names that differ in case are different.
+	//
+	// A body is JSON if the Content-Type is application/json or ends in +json. Any other
+	// body, and an empty one, is compared as sent: it has no members to reorder, and a
+	// route may take forms as well.
+	//
+	// A body of such a type is refused with a 400 if it has no canonical form, because two
+	// readers might read it in two ways:
+	//
+	//   - It is not JSON, not UTF-8, or has half of a surrogate pair.
+	//   - An object has two members of one name.
+	//   - A number is no double (IEEE 754): it is too large, has over 17 significant
+	//     digits, or is an integer that readers of doubles round, such as 2^53 + 1.
+	//     Clients send such a number as a string.
+	//   - Arrays and objects are nested more than 128 deep.
+	//
+	// The canonical form takes up to six times as much memory as the body, while the gate
+	// decides. If you change from one Fingerprint to another, a repetition of a JSON
+	// request that was recorded before is refused with a 422 until its record is over.
+	CanonicalJSON
+
+	fingerprintsEnd
+)
+
+// mustPrint returns the function that makes a request's fingerprint.
+func (o *IdempotentOptions) mustPrint() func(Request) (string, error) {
+	switch {
+	case o.Fingerprint < 0 || o.Fingerprint >= fingerprintsEnd:
+		panic("gate.Idempotent: IdempotentOptions.Fingerprint is " + strconv.Itoa(int(o.Fingerprint)) + "; use AsSent or CanonicalJSON")
+	case len(o.Fields) > 0 && o.Fingerprint != AsSent:
+		panic("gate.Idempotent: IdempotentOptions.Fields replace the body, so Fingerprint would have no effect; leave out one of them")
+	}
+	if i := slices.IndexFunc(o.Fields, func(k Key) bool { return k == nil }); i >= 0 {
+		panic("gate.Idempotent: IdempotentOptions.Fields[" + strconv.Itoa(i) + "] is nil; make one with ByJSON, ByForm and their like")
+	}
+	if fields := slices.Clone(o.Fields); len(fields) > 0 {
+		return func(r Request) (string, error) { return fingerprintOf(r, fields) }
+	}
+	limit, how := mustSize("MaxBody", o.MaxBody, defaultMaxBody), o.Fingerprint
+	return func(r Request) (string, error) { return fingerprint(r, limit, how) }
 }
 
 func mustSize(field string, n, otherwise int64) int64 {

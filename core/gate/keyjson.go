@@ -46,7 +46,7 @@ func ByJSON(pointer string, opts *BodyOptions) Key {
 		if err != nil {
 			return "", err
 		}
-		if kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		if !isJSON(kind) {
 			return "", Refuse(415, "The body of the request is not JSON")
 		}
 		if !jsonptr.Valid(body) {
@@ -58,6 +58,11 @@ func ByJSON(pointer string, opts *BodyOptions) Key {
 		}
 		return tag + value, nil
 	}
+}
+
+// isJSON reports whether a media type is that of JSON (RFC 8259 section 11, RFC 6839 section 3.1).
+func isJSON(kind string) bool {
+	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
 func refuseJSON(err error, path jsonptr.Pointer) error {

@@ -163,6 +163,7 @@ func idempotentOwnKeys(t *testing.T, d Driver) {
 		route("PUT /orders/{id}", &gate.IdempotentOptions{Key: gate.ByParam("id")}),
 		route("POST /hooks", &gate.IdempotentOptions{Key: json("id")}),
 		route("POST /fields", &gate.IdempotentOptions{Key: json("id"), Fields: []gate.Key{json("amount"), json("to")}}),
+		route("POST /canonical", &gate.IdempotentOptions{Key: gate.ByQuery("id"), Fingerprint: gate.CanonicalJSON}),
 		route("POST /skipped", &gate.IdempotentOptions{Key: json("id"), Skip: func(r gate.Request) bool { return r.RawQuery() != "" }}),
 	}})
 	ran := 0
@@ -180,6 +181,10 @@ func idempotentOwnKeys(t *testing.T, d Driver) {
 		{"POST /fields", `{"id":"e1","amount":"6","to":"bob","at":1}`, 0, 422},
 		{"POST /fields", `{"id":"e1","amount":"5","at":1}`, 0, 422},
 		{"POST /skipped?now", `{}`, 6, 201}, {"POST /skipped?now", `{}`, 7, 201},
+		{"POST /canonical?id=e1", `{"to":"bob","amount":5}`, 8, 201}, {"POST /canonical?id=e1", ` {"amount":5.0, "to":"\u0062ob"}`, 8, 201},
+		{"POST /canonical?id=e1", `{"amount":6,"to":"bob"}`, 0, 422}, {"POST /canonical?id=e1", `{"amount":5,"to":"bob","to":"eve"}`, 0, 400},
+		{"POST /canonical?id=e2", `{"amount":9007199254740993}`, 0, 400}, {"POST /canonical?id=e2", `{"amount":`, 0, 400},
+		{"POST /canonical?id=e2", `{"amount":"9007199254740993"}`, 9, 201},
 	} {
 		method, target, _ := strings.Cut(ask.at, " ")
 		a, err := dial(t, address).try(method, target, ask.body, "Content-Type: application/json",

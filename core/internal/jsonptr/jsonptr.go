@@ -76,14 +76,11 @@ func (p Pointer) Text(text []byte) (string, error) {
 	}
 	switch value[0] {
 	case '"':
-		var s string
-		if err := json.Unmarshal(value, &s); err != nil || halfPair(value) {
-			return "", ErrInvalid
+		s, err := Unquote(value)
+		if err == nil && s == "" {
+			err = ErrMissing
 		}
-		if s == "" {
-			return "", ErrMissing
-		}
-		return s, nil
+		return s, err
 	case 't', 'f':
 		return string(value), nil
 	case 'n':
@@ -95,6 +92,18 @@ func (p Pointer) Text(text []byte) (string, error) {
 		return "", ErrFraction
 	}
 	return string(value), nil
+}
+
+// Unquote returns the text of a string in quotes, which Valid has accepted. A string with
+// half of a surrogate pair is ErrInvalid.
+func Unquote(quoted []byte) (s string, err error) {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1]), nil
+	}
+	if err := json.Unmarshal(quoted, &s); err != nil || halfPair(quoted) {
+		return "", ErrInvalid
+	}
+	return s, nil
 }
 
 // halfPair reports whether a string in quotes, which is valid JSON, has the escape of one
