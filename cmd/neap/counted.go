@@ -142,7 +142,7 @@ func (c *counted) elsewhere(ctx context.Context, but node, most int) error {
 }
 
 // anyPolicy is asked for a subject that has a hold and no counts: a hold is the same under each policy.
-var anyPolicy = policy{of: limit.FixedWindow{Name: "any", Limit: 1, Window: time.Hour}}
+var anyPolicy = policy{Policy: limit.FixedWindow{Name: "any", Limit: 1, Window: time.Hour}}
 
 // policiesOf reads the ends of keys. The ends that KeepOnChange made have no numbers: they are unread.
 func policiesOf(ends []string) (all []policy, unread []string) {
@@ -153,18 +153,17 @@ func policiesOf(ends []string) (all []policy, unread []string) {
 		}
 	}()
 	for _, end := range ends {
-		of, b, err := limit.PolicyOfKey(end)
-		p := policy{of: of, ban: b, bans: b != limit.Ban{}}
-		at := slices.IndexFunc(all, func(have policy) bool { return of != nil && policy{of: have.of}.String() == policy{of: of}.String() })
+		p, err := policyOfKey(end)
+		at := slices.IndexFunc(all, func(have policy) bool { return have.end == p.end })
 		switch {
 		case errors.Is(err, limit.ErrKeyNumbers):
 			unread = append(unread, end)
 		case errors.Is(err, limit.ErrKeyHold):
 			held = true
 		case err != nil: // of a settlement
-		case at >= 0 && !all[at].bans:
+		case at >= 0 && !all[at].bans():
 			all[at] = p
-		case at < 0 || p.bans:
+		case at < 0 || p.bans():
 			all = append(all, p)
 		}
 	}
@@ -182,7 +181,7 @@ type asked struct {
 func (c *counted) limiters(policies []policy) (all []asked, err error) {
 	for _, p := range policies {
 		at := slices.IndexFunc(all, func(l asked) bool {
-			return !slices.ContainsFunc(l.policies, func(other policy) bool { return other.of.PolicyName() == p.of.PolicyName() })
+			return !slices.ContainsFunc(l.policies, func(other policy) bool { return other.PolicyName() == p.PolicyName() })
 		})
 		if at < 0 {
 			at = len(all)
@@ -193,7 +192,7 @@ func (c *counted) limiters(policies []policy) (all []asked, err error) {
 	for i, l := range all {
 		group := make([]limit.Policy, len(l.policies))
 		for j, p := range l.policies {
-			group[j] = p.limits()
+			group[j] = p.Policy
 		}
 		if all[i].Limiter, err = limit.New(c.store, c.name, group, &limit.Options{Fail: store.FailClosed, Holds: true}); err != nil {
 			return nil, usage(err)
@@ -217,7 +216,7 @@ func (c *counted) instead() []string {
 // bans are the policies with a ban: the subject's, and those of others, since the subject may have no key yet.
 func (c *counted) bans() (all []policy) {
 	for _, p := range slices.Concat(c.own, c.others) {
-		if p.bans && !slices.ContainsFunc(all, func(have policy) bool { return have.String() == p.String() }) {
+		if p.bans() && !slices.ContainsFunc(all, func(have policy) bool { return have.String() == p.String() }) {
 			all = append(all, p)
 		}
 	}
@@ -238,28 +237,26 @@ func (c *counted) doubts(ctx context.Context, bans []policy, most int) []string 
 		return keys.instead()
 	}
 	var counts []string // the policies that subjects are counted under, whether they are banned or not
-	var banned []policy
 	for _, end := range keys.ends {
-		of, b, err := limit.PolicyOfKey(end)
+		p, err := policyOfKey(end)
 		switch {
 		case errors.Is(err, limit.ErrKeyNumbers): // KeepOnChange
 			return nil
-		case err != nil: // of a settlement
-		case b != limit.Ban{}:
-			banned = append(banned, policy{of, b, true})
-		default:
-			counts = append(counts, policy{of: of}.String())
+		case err == nil && !p.bans(): // and not of a settlement
+			counts = append(counts, p.String())
 		}
 	}
 	var all []string
 	for _, p := range bans {
-		stored := p.asStored()
-		counted := policy{of: stored.of}.String()
+		without := p.String()
+		if counted, err := policyOfKey(p.end); err == nil { // not one of KeepOnChange
+			without = counted.String()
+		}
 		switch {
-		case len(counts) > 0 && !slices.Contains(counts, counted):
-			all = append(all, "No subject of "+c.name+" is counted under "+counted+" now. Subjects are counted under "+
+		case len(counts) > 0 && !slices.Contains(keys.ends, p.end):
+			all = append(all, "No subject of "+c.name+" is counted under "+without+" now. Subjects are counted under "+
 				strings.Join(counts[:min(3, len(counts))], ", ")+". If the service has no such policy, this ban stops nobody.")
-		case !slices.ContainsFunc(banned, func(have policy) bool { return have.String() == stored.String() }):
+		case !slices.Contains(keys.ends, p.banEnd):
 			all = append(all, "Redis does not show whether "+c.name+" bans under "+p.String()+". If its policy has no ban, or other numbers, this ban stops nobody.")
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 )
@@ -69,14 +70,13 @@ func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool
 		}
 		result.Allowed = result.Allowed && d.Allowed
 		result.RetryAfter = max(result.RetryAfter, d.RetryAfter.Milliseconds())
-		i := 0
 		for s := range d.States() {
 			used = used || s.ResetAfter > 0
+			i := slices.IndexFunc(l.policies, func(p policy) bool { return p.PolicyName() == s.Policy }) // shadow policies come last
 			result.Policies = append(result.Policies, policyLine{
 				l.policies[i].String(), s.Allowed, s.Banned, s.Held, s.Limit, s.Remaining,
 				s.RetryAfter.Milliseconds(), s.NextAfter.Milliseconds(), s.ResetAfter.Milliseconds(),
 			})
-			i++
 		}
 	}
 	return result, used, err

@@ -27,7 +27,7 @@ func (s *scriptOf) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		policies = append(policies, p.limits())
+		policies = append(policies, p.Policy)
 	}
 	loaded := &loads{}
 	client := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true})

@@ -23,9 +23,8 @@ func compile(policies []Policy) ([]*kind.Rule, error) {
 			faults = append(faults, fmt.Errorf("policies[%d] is nil: give a Policy", i))
 			continue
 		}
-		r, err := p.compile(false)
+		r, err := checked(p)
 		name := p.PolicyName()
-		err = errors.Join(err, keyspace.CheckName("Name", name), checkUnit(p.quotaUnit()))
 		if err == nil && seen[name] {
 			err = fmt.Errorf("Name %q is used twice: give each policy a Name of its own", name)
 		}
@@ -55,6 +54,15 @@ func compile(policies []Policy) ([]*kind.Rule, error) {
 		return nil, err
 	}
 	return append(rules, shadows...), nil
+}
+
+// checked returns the rule of a policy by itself, or every fault of it.
+func checked(p Policy) (*kind.Rule, error) {
+	if isNil(p) {
+		return nil, errors.New("it is nil: give a Policy")
+	}
+	r, err := p.compile(false)
+	return r, errors.Join(err, keyspace.CheckName("Name", p.PolicyName()), checkUnit(p.quotaUnit()))
 }
 
 // unitOf returns the unit of a policy, with "" for requests.

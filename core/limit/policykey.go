@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/limit/internal/kind"
 )
 
@@ -52,20 +51,30 @@ func PolicyOfKey(end string) (p Policy, b Ban, err error) {
 	return p, b, nil
 }
 
+// KeysOfPolicy returns how the keys of a policy end: the key in which it counts, and that of its
+// ban, which is empty without a [WithBan]. It is the inverse of PolicyOfKey, with every default
+// filled in. The error joins every fault of the policy. KeysOfPolicy sends nothing. It is for
+// operators' tools.
+func KeysOfPolicy(p Policy) (end, ban string, err error) {
+	r, err := checked(p)
+	if err != nil {
+		return "", "", fmt.Errorf("limit.KeysOfPolicy: %w", err)
+	}
+	if r.Ban != nil {
+		ban = r.Ban.Tail
+	}
+	return r.Tail, ban, nil
+}
+
 // written returns the end of the key of the policy, or of its ban. It is empty if there
 // is none.
 func written(p Policy, b Ban, bans bool) string {
 	if bans {
-		p = WithBan(p, b)
+		_, end, _ := KeysOfPolicy(WithBan(p, b))
+		return end
 	}
-	switch r, err := p.compile(false); {
-	case err != nil || keyspace.CheckName("Name", p.PolicyName()) != nil:
-		return ""
-	case bans:
-		return r.Ban.Tail
-	default:
-		return r.Tail
-	}
+	end, _, _ := KeysOfPolicy(p)
+	return end
 }
 
 // keyed are the policies by the words with which their signatures begin.

@@ -46,7 +46,7 @@ var (
 		reflect.TypeFor[script.Error](), reflect.TypeFor[inflight.Slot](), reflect.TypeFor[limit.Decision](), reflect.TypeFor[limit.Joint](),
 		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.LimitedError](), reflect.TypeFor[limit.DroppedError](), reflect.TypeFor[store.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.CalendarWindow](), reflect.TypeFor[limit.SlidingWindow](),
-		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](), reflect.TypeFor[gate.List](),
+		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[limit.Policies](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](), reflect.TypeFor[gate.List](),
 		reflect.TypeFor[callback.EventError](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
 	}
 )
