@@ -110,17 +110,17 @@ func digest(s string) string {
 // specification. sender is your name for it: 1 to 23 letters, digits and dashes, the last
 // no dash. New refuses any other. The Name of the preset is webhooks- and the sender.
 //
-// The key of an event is that Name and the webhook-id, which is signed. The Name belongs
-// to it because another sender may use the same id. The specification's schedule sends
+// The key of an event is that Name and the webhook-id, or svix-id, which is signed. The Name
+// belongs to it because another sender may use the same id. The specification's schedule sends
 // again for some 76 hours until a 2xx. It advises to wait for 15 to 30 seconds
 // (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
 func StandardWebhooks(sender string) Preset {
 	p := plain("webhooks-"+sender, func(d *Delivery, payload []byte) ([]Item, error) {
-		lines := d.Header.Values("Webhook-Id")
-		if len(lines) != 1 {
-			return nil, malformed("the header field webhook-id is missing, or there twice")
+		id, err := standardID(d)
+		if err != nil {
+			return nil, malformed(err.Error())
 		}
-		return []Item{{DeliveryID: lines[0], Payload: payload}}, nil
+		return []Item{{DeliveryID: id, Payload: payload}}, nil
 	})
 	p.Deadline = 12 * time.Second
 	return p

@@ -87,7 +87,9 @@ func VerifyGitHub(secrets ...string) (Verify, error) {
 
 // VerifyStandardWebhooks returns a Verify that proves webhook-id, webhook-timestamp and
 // body by the header field webhook-signature and one of the endpoint's secrets, which
-// begin with whsec_. It uses the library of the Standard Webhooks specification.
+// begin with whsec_. It uses the library of the Standard Webhooks specification. The fields
+// may also be svix-id and so on, as Svix spells them. If both spellings of a field are there
+// and differ, the delivery is refused: only one of the two is signed.
 //
 // A signature is refused if it is more than 5 minutes old, or more than 5 minutes ahead
 // of this clock. A webhook-id with a full stop in it, which the specification forbids, is
@@ -116,19 +118,13 @@ func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
 		}
 	}
 	return func(_ context.Context, d *Delivery) ([]byte, error) {
-		for _, name := range []string{
-			standardwebhooks.HeaderWebhookID, standardwebhooks.HeaderWebhookTimestamp, standardwebhooks.HeaderWebhookSignature,
-		} {
-			if _, err := single(d, name); err != nil {
-				return nil, err
-			}
+		header, err := standardHeader(d)
+		if err != nil {
+			return nil, err
 		}
-		if strings.Contains(d.Header.Get(standardwebhooks.HeaderWebhookID), ".") {
-			return nil, errors.New("webhook-id has a full stop in it")
-		}
-		err := errSignature
+		err = errSignature
 		for _, key := range keys {
-			if err = key.Verify(d.Body, d.Header); err == nil {
+			if err = key.Verify(d.Body, header); err == nil {
 				return d.Body, nil
 			}
 		}
