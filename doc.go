@@ -63,7 +63,7 @@
 //   - [github.com/neap-go/neap/core/gate]: the gates, and the keys by which they count: an
 //     address, a header, a route, a parameter, a field of the body.
 //   - [github.com/neap-go/neap/core/callback]: endpoints for the callbacks of Stripe,
-//     PayPal, Adyen, Square, Alipay, WeChat Pay, GitHub and Standard Webhooks.
+//     PayPal, Adyen, Square, Alipay, WeChat Pay, GitHub, Shopify and Standard Webhooks.
 //
 // An adapter mounts gates and endpoints in a framework. Your program compiles only the
 // framework that it uses:

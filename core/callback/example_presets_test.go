@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -177,5 +178,23 @@ func ExampleGitHub() {
 	})
 	// Output:
 	// order octo/shop key github:sha256=Zm78_CJJGebD89cvRhc_C4AZEJQhPKWevBReRA80lY4
+	// 200
+}
+
+// The key of an event is the hash of its body, which Shopify signs.
+func ExampleShopify() {
+	verify, err := callback.VerifyShopify(endpointSecret)
+	if err != nil {
+		log.Fatal(err)
+	}
+	body := `{"id": 820982911946154508, "financial_status": "paid"}`
+	mac := hmac.New(sha256.New, []byte(endpointSecret))
+	mac.Write([]byte(body))
+	receive(callback.Shopify(), verify, body, http.Header{
+		"X-Shopify-Topic": {"orders/paid"}, "X-Shopify-Event-Id": {"event-17"},
+		"X-Shopify-Hmac-Sha256": {base64.StdEncoding.EncodeToString(mac.Sum(nil))},
+	})
+	// Output:
+	// order 820982911946154508 key shopify:sha256=0bMxpPkHnUKjezvTx6vvOUQ1QUmgV00WUpaEa8Lr_DE
 	// 200
 }

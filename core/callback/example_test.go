@@ -139,6 +139,19 @@ func ExampleVerifyGitHub() {
 	// Output: <nil>
 }
 
+func ExampleVerifyShopify() {
+	verify, err := callback.VerifyShopify(secret)
+	if err != nil {
+		log.Fatal(err)
+	}
+	body := `{"id": 820982911946154508}`
+	_, err = verify(context.Background(), &callback.Delivery{
+		Header: http.Header{"X-Shopify-Hmac-Sha256": {base64.StdEncoding.EncodeToString(sign(body))}}, Body: []byte(body),
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
 func ExampleVerifyStandardWebhooks() {
 	verify, err := callback.VerifyStandardWebhooks(secret)
 	if err != nil {
@@ -167,7 +180,7 @@ func ExamplePreset() {
 	second.Name = "stripe-eu"
 	for _, p := range []callback.Preset{
 		callback.Stripe(), second, callback.Alipay(), callback.WeChatPay(), callback.PayPal(),
-		callback.Adyen(), callback.Square(), callback.GitHub(), callback.StandardWebhooks("billing"),
+		callback.Adyen(), callback.Square(), callback.GitHub(), callback.Shopify(), callback.StandardWebhooks("billing"),
 	} {
 		fmt.Println(p.Name, p.Done.Status, p.Later.Status, p.Deadline, p.Retention)
 	}
@@ -180,5 +193,6 @@ func ExamplePreset() {
 	// adyen 200 503 8s 744h0m0s
 	// square 200 503 8s 96h0m0s
 	// github 200 503 8s 96h0m0s
+	// shopify 200 503 4s 96h0m0s
 	// webhooks-billing 200 503 12s 96h0m0s
 }

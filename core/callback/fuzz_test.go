@@ -31,7 +31,7 @@ func FuzzItems(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		for _, p := range presets {
-			d := &callback.Delivery{Header: http.Header{"Webhook-Id": {"msg_1"}}, Body: payload}
+			d := &callback.Delivery{Header: http.Header{"Webhook-Id": {"msg_1"}, "Shopify-Topic": {"t"}, "Shopify-Event-Id": {"e1"}}, Body: payload}
 			items, err := p.Items(d, payload)
 			if err != nil {
 				if !errors.Is(err, callback.ErrMalformed) {

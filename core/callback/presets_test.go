@@ -65,6 +65,13 @@ func providers() map[string]provider {
 			done: ok, refused: bad, later: wait, keep: 96 * hours,
 			another: `{"zen":"keep it simpler"}`, anotherHeader: []string{"X-GitHub-Delivery", "d2"},
 		},
+		"Shopify": {
+			preset: callback.Shopify(),
+			body:   `{"id":1}`, header: []string{"X-Shopify-Topic", "orders/paid", "X-Shopify-Event-Id", "e1"},
+			item: callback.Item{DeliveryID: "orders%2Fpaid/e1", Transition: "sha256=…", Order: "1"},
+			done: ok, refused: bad, later: wait, keep: 96 * hours,
+			another: `{"id":2,"order_id":1}`, anotherHeader: []string{"Shopify-Topic", "refunds/create", "Shopify-Event-Id", "e2"},
+		},
 		"StandardWebhooks": {
 			preset: callback.StandardWebhooks("acme"),
 			body:   `anything`, header: []string{"Webhook-Id", "msg_1"},
@@ -176,7 +183,7 @@ func TestAlipayKeys(t *testing.T) {
 func TestDeadlinesAreShort(t *testing.T) {
 	t.Parallel()
 	waits := map[string]time.Duration{
-		"WeChatPay": 5 * time.Second, "Adyen": 10 * time.Second, "Square": 10 * time.Second,
+		"WeChatPay": 5 * time.Second, "Shopify": 5 * time.Second, "Adyen": 10 * time.Second, "Square": 10 * time.Second,
 		"GitHub": 10 * time.Second, "StandardWebhooks": 15 * time.Second,
 	}
 	for name, p := range providers() {

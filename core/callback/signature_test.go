@@ -179,7 +179,7 @@ func TestSecretsAreRequired(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(...string) (callback.Verify, error){
 		"VerifyStripe": callback.VerifyStripe, "VerifyGitHub": callback.VerifyGitHub,
-		"VerifyStandardWebhooks": callback.VerifyStandardWebhooks,
+		"VerifyStandardWebhooks": callback.VerifyStandardWebhooks, "VerifyShopify": callback.VerifyShopify,
 	} {
 		for _, secrets := range [][]string{
 			nil, {""}, {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", " "}, {"whsec_"}, {"whsec_\n"}, {" whsec_ \t"},
@@ -204,6 +204,10 @@ func TestSecretsAreRequired(t *testing.T) {
 		{callback.VerifyGitHub, "github_pat_x", "begins with github_pat_"},
 		{callback.VerifyGitHub, "-----BEGIN RSA PRIVATE KEY-----\nx", "begins with -----BEGIN"},
 		{callback.VerifyGitHub, "x\r\n", "white space around it"},
+		{callback.VerifyShopify, "shpat_x", "begins with shpat_"},
+		{callback.VerifyShopify, "shpca_x", "begins with shpca_"},
+		{callback.VerifyShopify, "shppa_x", "begins with shppa_"},
+		{callback.VerifyShopify, "shpss_x\n", "white space around it"},
 		{callback.VerifyStandardWebhooks, standard + "\n", "white space around it"},
 		{callback.VerifyStandardWebhooks, "whpk_" + standard, "begins with whpk_"},
 		{callback.VerifyStandardWebhooks, "whsk_" + standard, "begins with whsk_"},

@@ -35,6 +35,7 @@ func (f Fleet) testProvidersGetTheirBytes(t *testing.T) {
 		"PayPal":           {callback.PayPal(), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
 		"Square":           {callback.Square(), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
 		"GitHub":           {callback.GitHub(), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
+		"Shopify":          {callback.Shopify(), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
 		"StandardWebhooks": {callback.StandardWebhooks("acme"), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
 		"Alipay": {
 			callback.Alipay(), func(id string) string { return "notify_id=" + id + "&out_trade_no=o&trade_status=s" },
@@ -80,7 +81,7 @@ func (f Fleet) testProvidersGetTheirBytes(t *testing.T) {
 					address := of.Endpoint(t, endpoint)
 					for id, want := range map[string]answer{"now": p.done, "later": p.later, "never": p.refused} {
 						for range 2 {
-							got, err := post(address, "/orders/1", p.body(id+framework), "Webhook-Id", "msg-"+id+framework)
+							got, err := post(address, "/orders/1", p.body(id+framework), "Webhook-Id", "msg-"+id+framework, "Shopify-Topic", "t", "Shopify-Event-Id", id+framework)
 							if got != want || err != nil {
 								t.Errorf("%s, %s: got %+v, %v, want %+v", framework, id, got, err, want)
 							}
