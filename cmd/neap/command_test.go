@@ -197,7 +197,7 @@ func TestCommandLines(t *testing.T) {
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"": "doctor top peek reset ban unban script lock guard stock completion", "g": "guard", "lock ": "show force", "guard re": "resolve", "completion ": "bash zsh fish",
+		"": "doctor top peek reset ban unban script lock guard stock completion", "g": "guard", "lock ": "show force run", "guard re": "resolve", "completion ": "bash zsh fish",
 		"reset --y": "--yes", "top --j": "--json", "nothing ": "doctor top peek reset ban unban script lock guard stock completion",
 	} {
 		words := strings.Split(line, " ")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -49,6 +50,9 @@ func (c *complete) Run(a *app) error {
 	last := ""
 	if len(words) > 0 {
 		last, words = words[len(words)-1], words[:len(words)-1]
+	}
+	if slices.Contains(words, "--") { // of another command
+		return nil
 	}
 	at := a.model.Node
 	for _, word := range words {

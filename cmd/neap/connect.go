@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -25,9 +26,12 @@ type app struct {
 	options
 	system
 
-	model   *kong.Application
-	secrets []string // that no output may have
-	spent   spending
+	model    *kong.Application
+	command  []string    // what lock run runs
+	raw      io.Writer   // standard output, without the sink that neap prints to
+	keepOpen func() bool // has the clients stay open after an interrupt, unless that has come
+	secrets  []string    // that no output may have
+	spent    spending
 
 	mu      sync.Mutex
 	clients []redis.UniversalClient

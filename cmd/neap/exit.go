@@ -32,7 +32,7 @@ const (
 
 const exitStatuses = "0 found, or done; 1 not found, or of doctor: a promise does not hold; 2 the command line is wrong; " +
 	"3 Redis does not answer, or for top one of its servers, or its reply makes no sense, or you interrupted, and a change may have happened; 4 Redis refuses; 5 nothing was changed: you did not say yes, or what is there does not allow it; " +
-	"6 the output could not be written, and a change that you asked for may have happened"
+	"6 the output could not be written, and a change that you asked for may have happened. Those of lock run are the command's, or 123 the lock was lost; 124 another has it; 125 the command was not run; 126 and 127 it cannot be, or is not there"
 
 // failure is an error with an exit status of its own.
 type failure struct {

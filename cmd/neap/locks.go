@@ -11,6 +11,7 @@ import (
 type lockGroup struct {
 	Show  lockShow  `cmd:"" help:"Show the holder of a lock."`
 	Force lockForce `cmd:"" help:"End a lock whose holder is gone."`
+	Run   lockRun   `cmd:"" help:"Run a command while it holds a lock: neap lock run NAME [SUBJECT…] -- COMMAND…"`
 }
 
 // locked is a lock on the command line.

@@ -27,7 +27,7 @@ type commands struct {
 	Ban        ban        `cmd:"" help:"Ban a subject for a while."`
 	Unban      unban      `cmd:"" help:"Lift a subject's ban."`
 	Script     scriptOf   `cmd:"" help:"Print the Lua that Redis runs for a limiter."`
-	Lock       lockGroup  `cmd:"" help:"Show or end a lock."`
+	Lock       lockGroup  `cmd:"" help:"Show or end a lock, or run a command under one."`
 	Guard      guardGroup `cmd:"" help:"Show, resolve or forget what an idempotency guard knows of a key."`
 	Stock      stockGroup `cmd:"" help:"Show or restock an item."`
 	Completion completion `cmd:"" help:"Print the completions of a shell."`
@@ -90,19 +90,24 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	if err != nil {
 		return a.fail(err)
 	}
-	parsed, err := parser.Parse(args)
-	a.options, a.model = cli.options, parser.Model
 	a.keepArguments(args)
+	args, command, isRun := cutCommand(parser, args)
+	parsed, err := parser.Parse(args)
+	a.options, a.model, a.command, a.raw = cli.options, parser.Model, command, out.Writer
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // kong has not set it
 		if out.err != nil {                      // it could not print its help
 			return a.fail(out.failed())
 		}
+		if isRun {
+			a.JSON = false
+			return a.fail(notRun(err))
+		}
 		return a.fail(usage(err))
 	}
 	defer a.close()
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	context.AfterFunc(ctx, a.close) // a read of go-redis ends with its connection, not with its context
+	a.keepOpen = context.AfterFunc(ctx, a.close) // a read of go-redis ends with its connection, not with its context
 	err = parsed.Run(a)
 	if own := (*failure)(nil); out.err != nil {
 		err = out.failed()

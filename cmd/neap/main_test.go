@@ -4,13 +4,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+// asCommand has the test binary be the command, in a process of its own.
+const asCommand = "NEAP_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	redistest.Main(m)
+}
 
 // said is what a run has said.
 type said struct {

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+// keeper keeps the lock while the command runs, and ends the command if the lock is lost.
+//
+// It renews by itself, and not as core/lock does, because it must know when the lease may be over: a command that heeds
+// no SIGTERM has to be gone by then.
+type keeper struct {
+	*lockRun
+
+	app  *app
+	held *lock.Lock
+	cmd  *exec.Cmd
+	what string // is locked
+
+	lost   error // why the command was ended
+	spared bool  // the command had ended when the lock was kept for the rest of --at-least
+}
+
+// groupPoll is how often the keeper looks whether what the command began is gone.
+const groupPoll = 10 * time.Millisecond
+
+var errAway = errors.New("Redis does not confirm it, and it may soon lapse")
+
+// run is the command under the lock, and then the lock's release.
+func (k *keeper) run(ctx context.Context, since time.Time, signals <-chan os.Signal) error {
+	renewing, stop := context.WithCancel(ctx)
+	defer stop()
+	renewed, lost := make(chan time.Time), make(chan error, 1)
+	code, err := k.start()
+	if err == nil {
+		go k.renew(renewing, renewed, lost)
+		code = k.watch(since, signals, renewed, lost)
+	}
+	stop()
+	return k.end(ctx, code, err)
+}
+
+// start starts the command.
+func (k *keeper) start() (code int, err error) {
+	runtime.LockOSThread() // Linux ends an orphan when the thread ends that made it
+	group(k.cmd)
+	if err := k.cmd.Start(); err != nil {
+		return 0, cannotRun(err)
+	}
+	return 0, nil
+}
+
+// room is how long after it was asked for a lease lasts before the command must begin to end.
+func (k *keeper) room(since time.Time) time.Duration {
+	return time.Until(since.Add(k.Lease - k.Lease/20 - k.Grace)) // a part is left for clocks and for the kill itself
+}
+
+// watch waits for the command, and returns its exit status.
+func (k *keeper) watch(since time.Time, signals <-chan os.Signal, renewed <-chan time.Time, lost <-chan error) (code int) {
+	began := time.Now()
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = k.cmd.Wait()
+	}()
+	term := time.NewTimer(k.room(since))
+	defer term.Stop()
+	kill := time.NewTimer(0)
+	kill.Stop()
+	over := time.NewTimer(0) // what is left of --at-least
+	over.Stop()
+	poll := time.NewTicker(groupPoll)
+	defer poll.Stop()
+	poll.Stop()
+	running, killed := true, false
+	lose := func(why error) {
+		if k.lost != nil || !running {
+			return
+		}
+		k.lost = why
+		k.sayf("the lock of %s is lost: %v; its command gets a SIGTERM, and after %v a SIGKILL", k.what, why, k.Grace)
+		terminate(k.cmd)
+		kill.Reset(k.Grace)
+		poll.Reset(groupPoll)
+	}
+	for {
+		select {
+		case <-exited:
+			exited, running, code = nil, false, exitOf(k.cmd.ProcessState)
+			takeBack(k.cmd)
+			if left := k.AtLeast - time.Since(began); k.lost == nil {
+				k.spared = left > 0
+				over.Reset(left)
+			}
+			if killed {
+				return code
+			}
+		case s := <-signals:
+			if !running && k.lost == nil {
+				return code // it waited for the end of --at-least
+			}
+			forward(k.cmd, s)
+		case since := <-renewed:
+			term.Reset(k.room(since))
+		case why := <-lost:
+			if lose(why); !running && k.lost == nil {
+				return code
+			}
+		case <-term.C:
+			if lose(errAway); !running && k.lost == nil {
+				return code
+			}
+		case <-kill.C:
+			destroy(k.cmd)
+			if killed = true; !running {
+				return code
+			}
+		case <-over.C:
+			return code
+		case <-poll.C:
+			if k.lost != nil && !running && !remains(k.cmd) {
+				return code
+			}
+		}
+	}
+}
+
+// renew extends the lease after each third of it, and sooner after a call without an answer.
+func (k *keeper) renew(ctx context.Context, renewed chan<- time.Time, lost chan<- error) {
+	next := time.NewTimer(k.Lease / 3)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		since := time.Now()
+		err := answered(func() error { return k.held.Extend(ctx, k.Lease) })
+		pause := k.Lease / 3
+		switch {
+		case isLoss(err):
+			lost <- err
+			return
+		case err != nil:
+			pause = min(k.Lease/9, time.Second)
+		default:
+			select {
+			case renewed <- since:
+			case <-ctx.Done():
+				return
+			}
+		}
+		next.Reset(pause)
+	}
+}
+
+// end gives the lock back, and returns how the run ended. A command that could not start has an error.
+func (k *keeper) end(ctx context.Context, code int, err error) error {
+	released := answered(func() error { return k.held.Release(ctx) })
+	switch {
+	case err != nil:
+		return err
+	case k.lost != nil:
+		return &failure{exitLost, errSilent}
+	case isLoss(released) && !k.spared:
+		return &failure{exitLost, fmt.Errorf("the lock of %s was lost before the command ended: %w", k.what, released)}
+	case released != nil && !isLoss(released):
+		k.sayf("Redis does not confirm that the lock of %s is given back: it lapses within %v", k.what, k.Lease)
+	}
+	if code != 0 {
+		return &failure{code, errSilent}
+	}
+	return nil
+}
+
+func (k *keeper) sayf(format string, args ...any) {
+	fmt.Fprintln(k.app.errs, "neap: "+plain(k.app.message(fmt.Errorf(format, args...))))
+}
