@@ -16,7 +16,7 @@ import (
 
 // everyCommand is each command that asks Redis.
 var everyCommand = [][]string{
-	{"doctor"}, {"top"}, {"peek", "api", "user"}, {"peek", "api", "user", "--policy", "window 5/1h"}, {"reset", "api", "user", "--policy", "window 5/1h", "-y"},
+	{"doctor"}, {"top"}, {"guard", "doubt"}, {"peek", "api", "user"}, {"peek", "api", "user", "--policy", "window 5/1h"}, {"reset", "api", "user", "--policy", "window 5/1h", "-y"},
 	{"ban", "api", "user", "--for", "1m", "--policy", "window 5/1h ban 5/1m for 1m"}, {"unban", "api", "user", "--policy", "window 5/1h ban 5/1m for 1m"},
 	{"lock", "show", "orders", "17"}, {"lock", "force", "orders", "17", "-y"},
 	{"guard", "show", "pay", "k"}, {"guard", "resolve", "pay", "k", "--done", "-y"}, {"guard", "forget", "pay", "k", "-y"},
@@ -105,7 +105,7 @@ func TestRedisRefuses(t *testing.T) {
 	}
 	may := redistest.NewUser(t, redistest.Rules, srv)
 	neap(t, "peek", "api", "user", "--url", "redis://"+may+":"+redistest.Password+"@"+srv.Addr()).wants(t, exitRefused, "give the policies by --policy")
-	for _, args := range everyCommand[3:] {
+	for _, args := range everyCommand[4:] {
 		if got := neap(t, slices.Concat(args, []string{"--url", "redis://" + may + ":" + redistest.Password + "@" + srv.Addr()})...); got.code > exitNot {
 			t.Errorf("%q: got the status %d, %s, want the documented rights to be enough", args, got.code, got.errs)
 		}
@@ -197,7 +197,7 @@ func TestCommandLines(t *testing.T) {
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"": "doctor top peek reset ban unban script lock guard stock completion", "g": "guard", "lock ": "show force run", "guard re": "resolve", "completion ": "bash zsh fish",
+		"": "doctor top peek reset ban unban script lock guard stock completion", "g": "guard", "lock ": "show force run", "guard re": "resolve", "guard d": "doubt", "completion ": "bash zsh fish",
 		"reset --y": "--yes", "top --j": "--json", "nothing ": "doctor top peek reset ban unban script lock guard stock completion",
 	} {
 		words := strings.Split(line, " ")

@@ -19,6 +19,7 @@ type guardGroup struct {
 	Show    guardShow    `cmd:"" help:"Show what is known of a key."`
 	Resolve guardResolve `cmd:"" help:"Say how a run in doubt ended."`
 	Forget  guardForget  `cmd:"" help:"Forget a key, so that the next request runs."`
+	Doubt   guardDoubt   `cmd:"" help:"List the keys whose runs are in doubt, or whose process is gone."`
 }
 
 // guarded is a key of a guard on the command line.

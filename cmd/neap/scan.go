@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,6 +39,39 @@ func (a *app) scan(ctx context.Context, rdb *redis.Client, begin string, most in
 		}
 	}
 	return looked, false, nil
+}
+
+// ofScan is the error of a scan, with the remedy for want of its right.
+func ofScan(err error) error {
+	if lackIn(err.Error()) == theCommand {
+		return fmt.Errorf("%w: log in as a user who may SCAN (docs/command.md, An operator's user)", err)
+	}
+	return err
+}
+
+// atOnce is how many calls someAtATime makes at a time.
+const atOnce = 64
+
+// someAtATime makes a call for each, and ends with the first error.
+func someAtATime[T any](ctx context.Context, all []T, do func(context.Context, T) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var calls sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for _, one := range all {
+		room <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-room }()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := do(ctx, one); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	calls.Wait()
+	return context.Cause(ctx)
 }
 
 // sight says how much of the keys was looked at.

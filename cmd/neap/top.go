@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,9 +20,6 @@ type top struct {
 	Rows   int      `default:"20" help:"How many subjects to show."`
 	Keys   int      `default:"10000" help:"How many keys of each server to look at."`
 }
-
-// atOnce is how many subjects are asked about at a time.
-const atOnce = 64
 
 // topPage is what top prints.
 type topPage struct {
@@ -187,11 +183,8 @@ func (t *top) read(ctx context.Context, a *app, n node, given []policy, result *
 		}
 		return nil
 	})
-	if err != nil && lackIn(err.Error()) == theCommand {
-		return fmt.Errorf("%w: log in as a user who may SCAN (docs/command.md, An operator's user)", err)
-	}
 	if err != nil {
-		return err
+		return ofScan(err)
 	}
 	result.Cost.Keys, result.Cost.AllKeys = result.Cost.Keys+looked, result.Cost.AllKeys && all
 	return ask(ctx, &questions{app: a, store: st, given: given, known: map[string]*counted{}, asked: map[string][]asked{}},
@@ -229,41 +222,29 @@ func (q *questions) of(s *seen) (*counted, []asked, error) {
 	return q.known[ends], q.asked[ends], nil
 }
 
-// ask asks about the subjects, some at a time, and ends with the first error that is not about one subject's record alone.
-func ask(ctx context.Context, q *questions, subjects []*seen, result *topPage) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+// ask asks about the subjects, and ends with the first error that is not about one subject's record alone.
+func ask(ctx context.Context, q *questions, subjects []*seen, result *topPage) error {
 	var mu sync.Mutex
-	var all sync.WaitGroup
-	room := make(chan struct{}, atOnce)
-	for _, s := range subjects {
-		room <- struct{}{}
-		all.Go(func() {
-			defer func() { <-room }()
-			if ctx.Err() != nil {
-				return
-			}
-			c, limiters, err := q.of(s)
-			var line topLine
-			if err == nil && len(limiters) > 0 {
-				line, err = nearestOf(ctx, s, limiters)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case errors.Is(err, script.ErrFailed):
-				result.Foreign = append(result.Foreign, whose{s.name, s.subject})
-			case err != nil:
-				cancel(err)
-			case len(limiters) > 0:
-				result.add(line)
-			case len(c.unread) > 0:
-				result.Unread++
-			}
-		})
-	}
-	all.Wait()
-	return context.Cause(ctx)
+	return someAtATime(ctx, subjects, func(ctx context.Context, s *seen) error {
+		c, limiters, err := q.of(s)
+		var line topLine
+		if err == nil && len(limiters) > 0 {
+			line, err = nearestOf(ctx, s, limiters)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case errors.Is(err, script.ErrFailed):
+			result.Foreign = append(result.Foreign, whose{s.name, s.subject})
+		case err != nil:
+			return err
+		case len(limiters) > 0:
+			result.add(line)
+		case len(c.unread) > 0:
+			result.Unread++
+		}
+		return nil
+	})
 }
 
 func (t *topPage) add(line topLine) {
