@@ -115,6 +115,11 @@ func (e *Endpoint) proved(ctx context.Context, d *Delivery) proof {
 	case errors.Is(err, ErrCannotVerify):
 		e.tell(ctx, err)
 		return proof{otherwise: e.preset.Later}
+	case errors.Is(err, ErrMalformed):
+		e.tell(ctx, err)
+		return proof{otherwise: e.preset.Refused}
+	case errors.Is(err, ErrNoAttack):
+		return proof{otherwise: e.refused(401)}
 	case err != nil:
 		e.tell(ctx, fmt.Errorf("%w: %w", ErrUnverified, err))
 		return proof{otherwise: e.refused(401)}

@@ -48,9 +48,9 @@ type Options struct {
 	// It is also told of a rejection under AckRejected, of a lock of Serialize that was
 	// not given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of
 	// an event that was not handled because it was handled before under another DeliveryID
-	// ([ErrAnotherDelivery]). It is not told of an event or order that another delivery
-	// is handling, of a client that is gone, or of an event that was rejected before under
-	// the same DeliveryID. An error about one event is an [*EventError], which says which
+	// ([ErrAnotherDelivery]). It is not told of a refused delivery that is no attack
+	// ([ErrNoAttack]), of an event or order that another delivery is handling, of a client
+	// that is gone, or of an event that was rejected before under the same DeliveryID. An error about one event is an [*EventError], which says which
 	// event it is.
 	//
 	// Many goroutines call OnError at once, also after the request has been answered. The
@@ -63,14 +63,19 @@ type Options struct {
 var (
 	// ErrUnverified is wrapped by the error that OnError gets if Verify refuses a
 	// delivery. Your own Verify need not return it: any error except ErrCannotVerify
-	// refuses the delivery.
+	// refuses the delivery, and OnError gets this one unless that error wraps ErrNoAttack or
+	// ErrMalformed.
 	ErrUnverified = errors.New("callback: the delivery is not proven to be the provider's")
 	// ErrCannotVerify is for a Verify that cannot decide now, for example because the
 	// provider's API is down. Wrap it. The provider is told to send again later, and
 	// OnError gets the error as it is.
 	ErrCannotVerify = errors.New("callback: the delivery cannot be verified now")
+	// ErrNoAttack is wrapped by the error of a Verify that refuses a delivery which is to be
+	// expected, such as one that the provider has signed falsely on purpose. The answer is
+	// that to a forgery. OnError is not told.
+	ErrNoAttack = errors.New("callback: the delivery is not proven to be the provider's, and is no attack")
 	// ErrMalformed says that a delivery was verified, and does not have the form that its
-	// preset expects. It is refused, and OnError is told.
+	// preset or its Verify expects. It is refused, and OnError is told.
 	ErrMalformed = errors.New("callback: the delivery is malformed")
 	// ErrDeadline says that the provider was told to send again later, because Verify or
 	// the handler took longer than the preset's Deadline. The handler goes on. If Verify

@@ -33,7 +33,10 @@ func newDelivery(r gate.Request, maxBody int64) (*Delivery, error) {
 // If Verify returns an error, the delivery is not the provider's, and the answer is a
 // 401. An error that wraps [ErrCannotVerify] says that Verify does not know; the provider
 // is then told to send again later. Return it if Verify cannot get an answer or a
-// certificate that it needs, and never because of what the delivery says.
+// certificate that it needs, and never because of what the delivery says. An error that
+// wraps [ErrMalformed] says that the delivery is the provider's and cannot be read; it gets
+// the preset's Refused. One that wraps [ErrNoAttack] refuses the delivery, and OnError is
+// not told.
 //
 // Verify runs before Redis is asked anything, for many deliveries at once. It must
 // neither change the delivery nor keep it. ctx ends at the preset's Deadline. Heed ctx if

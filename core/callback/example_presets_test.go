@@ -13,7 +13,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"time"
 
@@ -124,46 +123,6 @@ func ExampleAdyen() {
 	// Output:
 	// order order-17 key adyen:AUTHORISATION/psp-17/true
 	// 200 [accepted]
-}
-
-// Alipay wants the word success, and sends a form.
-func ExampleAlipay() {
-	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) {
-		form, err := url.ParseQuery(string(d.Body))
-		if err != nil {
-			return nil, err
-		}
-		if form.Has("alipay_cert_sn") {
-			return nil, errors.New("the certificate is not one that is loaded")
-		}
-		return d.Body, proven(form.Get("sign"), form.Get("notify_id")) // VerifySign of an SDK, for all fields
-	}
-	form := url.Values{
-		"notify_id": {"notice-17"}, "out_trade_no": {"order-17"}, "trade_status": {"TRADE_SUCCESS"},
-		"sign": {signatureOf("notice-17")},
-	}
-	receive(callback.Alipay(), verify, form.Encode(), nil)
-	// Output:
-	// order order-17 key alipay:notice-17
-	// 200 success
-}
-
-// Verify returns the notification with its resource decrypted.
-func ExampleWeChatPay() {
-	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) {
-		if err := proven(d.Header.Get("Wechatpay-Signature"), string(d.Body)); err != nil {
-			return nil, err
-		}
-		resource := `{"mchid": "1900000001", "out_trade_no": "order-17"}` // ParseNotifyRequest of wechatpay-go decrypts it
-		return json.Marshal(map[string]any{
-			"id": "notice-17", "event_type": "TRANSACTION.SUCCESS", "resource": json.RawMessage(resource),
-		})
-	}
-	body := `{"id": "notice-17", "event_type": "TRANSACTION.SUCCESS", "resource": {"ciphertext": "…"}}`
-	receive(callback.WeChatPay(), verify, body, http.Header{"Wechatpay-Signature": {signatureOf(body)}})
-	// Output:
-	// order order-17 key wechatpay:TRANSACTION.SUCCESS/1900000001/order-17/
-	// 204
 }
 
 // The key of an event is the hash of its body, which GitHub signs.

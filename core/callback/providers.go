@@ -126,20 +126,21 @@ func StandardWebhooks(sender string) Preset {
 	return p
 }
 
-// WeChatPay returns the preset of WeChat Pay API v3 for notifications about single
-// payments and their refunds. Verify must return the notification with the decrypted
-// resource in place of the encrypted one:
+// WeChatPay returns the preset of WeChat Pay API v3 for notifications about payments, their
+// refunds, and combined payments. Verify must return the notification with the decrypted
+// resource in place of the encrypted one, as that of [OpenWeChatPay] does:
 //
 //	{"id": "…", "event_type": "TRANSACTION.SUCCESS", "resource": {"out_trade_no": "…", …}}
 //
-// Combined payments (combine_out_trade_no) and transfers (out_bill_no) have no
-// out_trade_no in the place where this preset expects it, so they are refused as
-// malformed. Give them a preset with Items of its own.
+// A combined payment (combine_out_trade_no) is one event, whose sub_orders its handler
+// books. Transfers (out_bill_no) have neither number, so they are refused as malformed. Give
+// them a preset with Items of its own.
 //
 // WeChat Pay does not document that the id stays the same when it sends a notification
 // again. So the key of an event is its Transition: event_type, mchid (or sp_mchid, of a
-// service provider), out_trade_no and, for a refund, out_refund_no. If the resource that
-// Verify returns has no mchid, give each merchant a Name of its own.
+// service provider), out_trade_no and, for a refund, out_refund_no. That of a combined
+// payment is event_type, combine_mchid, combine_out_trade_no and the word combined. If the
+// resource that Verify returns has no mchid, give each merchant a Name of its own.
 //
 // WeChat Pay waits for 5 seconds, and sends again for 24 hours and 4 minutes until a 200
 // or 204. It wants a failure as JSON
@@ -148,14 +149,18 @@ func WeChatPay() Preset {
 	id, kind := pointer("/id"), pointer("/event_type")
 	trade, refund := pointer("/resource/out_trade_no"), pointer("/resource/out_refund_no")
 	merchant, provider := pointer("/resource/mchid"), pointer("/resource/sp_mchid")
+	combined, combiner := pointer("/resource/combine_out_trade_no"), pointer("/resource/combine_mchid")
 	return Preset{
 		Name: "wechatpay",
 		Items: one(func(p *picker) Item {
-			order := p.must(trade)
-			return Item{
-				DeliveryID: p.maybe(id), Order: order,
-				Transition: transition(p.must(kind), cmp.Or(p.maybe(merchant), p.maybe(provider)), order, p.maybe(refund)),
+			item := Item{DeliveryID: p.maybe(id), Order: p.maybe(combined)}
+			if item.Order != "" && p.maybe(trade) == "" {
+				item.Transition = transition(p.must(kind), p.maybe(combiner), item.Order, "", "combined")
+				return item
 			}
+			item.Order = p.must(trade)
+			item.Transition = transition(p.must(kind), cmp.Or(p.maybe(merchant), p.maybe(provider)), item.Order, p.maybe(refund))
+			return item
 		}),
 		ByTransition: true,
 		Done:         empty(204),
@@ -178,12 +183,12 @@ func fail(status int, message string) gate.Reply {
 //
 // Alipay signs the fields as name=value with & between them and escapes nothing, so one
 // signature may prove several forms. The preset refuses any form in which one of these
-// four fields, total_amount, gmt_refund or refund_fee could differ from what Alipay
-// signed. It refuses
+// four fields, total_amount, gmt_refund, refund_fee, app_id or seller_id could differ from
+// what Alipay signed. It refuses
 //
 //   - a field that is there twice;
 //   - an & or = in a name;
-//   - an & in one of the seven fields, or space around its value;
+//   - an & in one of the nine fields, or space around its value;
 //   - &notify_id= and the like in any value.
 //
 // One gap is left: the text behind an & in a subject or body can be sent as a field of a
@@ -200,7 +205,7 @@ func Alipay() Preset {
 				return nil, malformed("the body is not a form")
 			}
 			p := &picker{form: form}
-			p.apart("notify_id", "out_trade_no", "trade_status", "out_biz_no", "total_amount", "gmt_refund", "refund_fee")
+			p.apart("notify_id", "out_trade_no", "trade_status", "out_biz_no", "total_amount", "gmt_refund", "refund_fee", "app_id", "seller_id")
 			order := p.field("out_trade_no", true)
 			item := Item{
 				DeliveryID: p.field("notify_id", true),

@@ -50,12 +50,8 @@ func VerifyStripe(secrets ...string) (Verify, error) {
 				signatures = append(signatures, value)
 			}
 		}
-		seconds, err := strconv.ParseInt(stamp, 10, 64)
-		if err != nil {
-			return nil, errors.New("Stripe-Signature has no timestamp")
-		}
-		if age := time.Since(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
-			return nil, fmt.Errorf("Stripe-Signature is %v old", age.Round(time.Second))
+		if err := recent("Stripe-Signature", stamp); err != nil {
+			return nil, err
 		}
 		return d.Body, signed(secrets, signatures, []byte(stamp+"."), d.Body)
 	}, nil
@@ -130,6 +126,19 @@ func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
 		}
 		return nil, err
 	}, nil
+}
+
+// recent returns nil if the time of a signature, in seconds since 1970, is within the
+// tolerance.
+func recent(field, stamp string) error {
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s has no timestamp", field)
+	}
+	if age := time.Since(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
+		return fmt.Errorf("%s is %v old", field, age.Round(time.Second))
+	}
+	return nil
 }
 
 func single(d *Delivery, name string) (string, error) {

@@ -39,7 +39,7 @@ var (
 		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
 		reflect.TypeFor[inflight.Limiter](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](), reflect.TypeFor[lock.Locks](),
 		reflect.TypeFor[idempotency.Guard](), reflect.TypeFor[idempotency.Claim](),
-		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](), reflect.TypeFor[callback.Endpoint](),
+		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](), reflect.TypeFor[callback.Endpoint](), reflect.TypeFor[callback.WeChatPayKeys](),
 		reflect.TypeFor[outgoing.Calls](), reflect.TypeFor[outgoing.Call](),
 	}
 	plain = []reflect.Type{
