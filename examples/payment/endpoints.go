@@ -23,13 +23,14 @@ type endpoint struct {
 // nothing is there to book.
 var nothing entry
 
-func endpoints() []endpoint {
+// endpoints are all of them. key is what Alipay and WeChat Pay publish of theirs.
+func endpoints(key string) []endpoint {
 	// A rejected item would have Adyen hold back all that comes after it.
 	acknowledged := callback.Options{AckRejected: true}
 	return []endpoint{
 		{callback.Stripe(), must(callback.VerifyStripe(stripeSecret)), callback.Options{}, "EUR", readStripe},
-		{callback.Alipay(), sdk(), callback.Options{}, "CNY", readAlipay},
-		{callback.WeChatPay(), wechat(), callback.Options{}, "CNY", readWeChat},
+		{callback.Alipay(), alipay(key), callback.Options{}, "CNY", readAlipay},
+		{callback.WeChatPay(), wechat(key), callback.Options{}, "CNY", readWeChat},
 		{callback.PayPal(), sdk(), callback.Options{}, "EUR", readPayPal},
 		{callback.Adyen(), sdk(), acknowledged, "EUR", readAdyen},
 		{callback.Square(), sdk(), callback.Options{}, "EUR", readSquare},

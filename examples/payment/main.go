@@ -27,6 +27,7 @@ func main() {
 	command := flag.String("redis-server", "", "a redis-server to start (default an embedded Redis)")
 	url := flag.String("serve", "", "be a process of the shop, with its Redis at this URL")
 	file := flag.String("db", "", "the database of such a process")
+	key := flag.String("key", "", "what Alipay and WeChat Pay publish of their key, for such a process")
 	lease := flag.Duration("lease", 0, "how soon another takes over from such a process that died")
 	flag.Parse()
 	logging.Disable() // go-redis': that Redis is away is part of the play
@@ -35,7 +36,7 @@ func main() {
 	if *url == "" {
 		err = play(ctx, *command)
 	} else {
-		err = serve(ctx, *url, *file, *lease)
+		err = serve(ctx, *url, *file, *key, *lease)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "payment:", err)

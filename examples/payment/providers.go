@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -161,6 +162,7 @@ func sendAlipay(d delivery) (http.Header, string) {
 	form := url.Values{
 		"notify_id": {d.eventID("n")}, "notify_time": {d.at.Format(time.DateTime)}, "out_trade_no": {d.order},
 		"trade_status": {d.word("TRADE_SUCCESS", "TRADE_SUCCESS")}, "total_amount": {decimal(price)}, "refund_fee": {"0.00"},
+		"app_id": {alipayApp}, "charset": {"utf-8"},
 	}
 	if d.event > 0 {
 		form.Set("gmt_refund", d.at.Format("2006-01-02 15:04:05.000"))
@@ -171,8 +173,13 @@ func sendAlipay(d delivery) (http.Header, string) {
 		}
 		form.Set("refund_fee", decimal(sum))
 	}
-	body := form.Encode()
-	return sdkHeader(body), body
+	var fields []string
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		fields = append(fields, name+"="+form.Get(name))
+	}
+	form.Set("sign", signed(strings.Join(fields, "&")))
+	form.Set("sign_type", "RSA2")
+	return http.Header{}, form.Encode()
 }
 
 func decimal(n int64) string { return fmt.Sprintf("%d.%02d", n/100, n%100) }
@@ -193,7 +200,11 @@ func sendWeChat(d delivery) (http.Header, string) {
 	sealed := base64.StdEncoding.EncodeToString(box.Seal(nil, []byte(nonce), []byte(resource), []byte("transaction")))
 	body := fmt.Sprintf(`{"id":%q,"event_type":%q,"resource":{"algorithm":"AEAD_AES_256_GCM","ciphertext":%q,"associated_data":"transaction","nonce":%q}}`,
 		rand.Text(), kind, sealed, nonce)
-	return sdkHeader(body), body
+	stamp := now()
+	return http.Header{
+		"Wechatpay-Serial": {wechatID}, "Wechatpay-Timestamp": {stamp}, "Wechatpay-Nonce": {nonce},
+		"Wechatpay-Signature": {signed(stamp + "\n" + nonce + "\n" + body + "\n")},
+	}, body
 }
 
 func sendPayPal(d delivery) (http.Header, string) {
@@ -272,12 +283,12 @@ func sendStandard(d delivery) (http.Header, string) {
 }
 
 // forge takes off what proves a delivery.
-func forge(header http.Header) http.Header {
+func forge(header http.Header, body string) (http.Header, string) {
 	forged := header.Clone()
 	for name := range forged {
 		if strings.Contains(name, "Signature") {
 			forged.Set(name, "v1=00")
 		}
 	}
-	return forged
+	return forged, strings.Replace(body, "&sign=", "&sign=00", 1)
 }

@@ -46,7 +46,11 @@ type shop struct {
 }
 
 // serve is what each process of the shop does.
-func serve(ctx context.Context, url, file string, lease time.Duration) error {
+func serve(ctx context.Context, url, file, key string, lease time.Duration) error {
+	published, err := os.ReadFile(key)
+	if err != nil {
+		return err
+	}
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return err
@@ -65,7 +69,7 @@ func serve(ctx context.Context, url, file string, lease time.Duration) error {
 	}
 	s := &shop{ledger: books, stage: newStage()}
 	mux := http.NewServeMux()
-	for _, e := range endpoints() {
+	for _, e := range endpoints(string(published)) {
 		endpoint, err := callback.New(e.preset, guard, e.verify, s.handler(&e), &e.opts)
 		if err != nil {
 			return err

@@ -112,9 +112,13 @@ func newSimulation(ctx context.Context, store *store, dir string) (*simulation, 
 	if err != nil {
 		return nil, err
 	}
+	key := filepath.Join(dir, "provider.pem")
+	if err := publish(key); err != nil {
+		return nil, err
+	}
 	s := &simulation{
 		store: store, ledger: books, processes: make([]*process, 2),
-		args: []string{"-serve", store.url, "-db", file, "-lease", store.lease.String()},
+		args: []string{"-serve", store.url, "-db", file, "-key", key, "-lease", store.lease.String()},
 	}
 	for i := range s.processes {
 		if s.processes[i], err = start(ctx, s.args...); err != nil {
@@ -228,8 +232,8 @@ func (s *simulation) deliver(ctx context.Context, c *chain, befalls string) (ack
 	i := s.other()
 	switch befalls {
 	case forged:
-		header, body := c.provider.send(c.delivery)
-		got, err := s.processes[i].do(ctx, "POST", "/callbacks/"+c.provider.path, forge(header), body)
+		header, body := forge(c.provider.send(c.delivery))
+		got, err := s.processes[i].do(ctx, "POST", "/callbacks/"+c.provider.path, header, body)
 		if err != nil || got.status != 401 || c.provider.acknowledged(got.status, got.body) {
 			return false, errors.Join(err, fmt.Errorf("who was not the provider got %+v", got))
 		}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/neap-go/neap/core/callback"
@@ -19,6 +16,8 @@ const (
 	standardSecret = "whsec_c3RhbmRhcmQtd2ViaG9va3Mtc2VjcmV0"
 	sdkSecret      = "whsec_stands in for a provider's key pair" // VerifyStripe stands in for an SDK
 	wechatKey      = "a key of AES-256 has 32 bytes..."
+	wechatID       = "PUB_KEY_ID_17"
+	alipayApp      = "2021000117650139"
 )
 
 const (
@@ -26,7 +25,7 @@ const (
 	sdkField    = "X-Demo-Signature"
 )
 
-// must is for secrets that are constants here.
+// must is for secrets that are right here.
 func must(v callback.Verify, err error) callback.Verify {
 	if err != nil {
 		panic(err)
@@ -43,46 +42,16 @@ func sdk() callback.Verify {
 	}
 }
 
-// wechat opens a notification that is proven: what is believed has the resource in
-// the clear, in the place where it was encrypted.
-func wechat() callback.Verify {
-	verify := sdk()
-	return func(ctx context.Context, d *callback.Delivery) ([]byte, error) {
-		body, err := verify(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		var sealed struct {
-			ID        string `json:"id"`
-			EventType string `json:"event_type"`
-			Resource  struct {
-				Ciphertext     string `json:"ciphertext"`
-				AssociatedData string `json:"associated_data"`
-				Nonce          string `json:"nonce"`
-			} `json:"resource"`
-		}
-		if err := json.Unmarshal(body, &sealed); err != nil {
-			return nil, err
-		}
-		box, err := wechatBox()
-		if err != nil {
-			return nil, err
-		}
-		ciphertext, err := base64.StdEncoding.DecodeString(sealed.Resource.Ciphertext)
-		if err != nil {
-			return nil, err
-		}
-		if len(sealed.Resource.Nonce) != box.NonceSize() {
-			return nil, errors.New("the nonce has another length")
-		}
-		resource, err := box.Open(nil, []byte(sealed.Resource.Nonce), ciphertext, []byte(sealed.Resource.AssociatedData))
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(map[string]any{
-			"id": sealed.ID, "event_type": sealed.EventType, "resource": json.RawMessage(resource),
-		})
+// alipay is the verification of Alipay's form by the key that Alipay publishes.
+func alipay(key string) callback.Verify { return must(callback.VerifyAlipay(alipayApp, key)) }
+
+// wechat is the verification of WeChat Pay's notification, which is then opened.
+func wechat(key string) callback.Verify {
+	keys, err := callback.NewWeChatPayKeys(map[string]string{wechatID: key})
+	if err != nil {
+		panic(err)
 	}
+	return must(callback.OpenWeChatPay(must(callback.VerifyWeChatPay(keys)), wechatKey))
 }
 
 func wechatBox() (cipher.AEAD, error) {

@@ -78,23 +78,55 @@ func Drain(ctx context.Context, guard *idempotency.Guard) error {
 	return nil
 }
 
-// WeChatCombined is for payments of several orders at once.
-func WeChatCombined() callback.Preset {
+// WeChatPayKeys are two keys by which WeChat Pay signs, until it signs by the public key
+// alone.
+func WeChatPayKeys(publicKey, certificate string) (*callback.WeChatPayKeys, error) {
+	return callback.NewWeChatPayKeys(map[string]string{
+		"PUB_KEY_ID_0114232134912410000000000000":  publicKey,
+		"5157F09EFDC096DE15EBE81A47057A7232F1B8E1": certificate,
+	})
+}
+
+// WeChatPayCallbacks proves and opens what WeChat Pay sends.
+func WeChatPayCallbacks(guard *idempotency.Guard, keys *callback.WeChatPayKeys, apiV3Key string, book callback.Handler) (*callback.Endpoint, error) {
+	signed, err := callback.VerifyWeChatPay(keys)
+	if err != nil {
+		return nil, err
+	}
+	verify, err := callback.OpenWeChatPay(signed, apiV3Key)
+	if err != nil {
+		return nil, err
+	}
+	return callback.New(callback.WeChatPay(), guard, verify, book, nil)
+}
+
+// AlipayCallbacks proves what Alipay sends about an app, by Alipay's certificate for it.
+func AlipayCallbacks(guard *idempotency.Guard, appID, cert string, book callback.Handler) (*callback.Endpoint, error) {
+	verify, err := callback.VerifyAlipay(appID, cert)
+	if err != nil {
+		return nil, err
+	}
+	return callback.New(callback.Alipay(), guard, verify, book, nil)
+}
+
+// WeChatTransfers is for transfers to users.
+func WeChatTransfers() callback.Preset {
 	p := callback.WeChatPay()
-	p.Name = "wechatpay-combined"
+	p.Name = "wechatpay-transfers"
 	p.Items = func(_ *callback.Delivery, payload []byte) ([]callback.Item, error) {
 		var n struct {
 			Type     string `json:"event_type"`
 			Resource struct {
-				Merchant string `json:"combine_mchid"`
-				Order    string `json:"combine_out_trade_no"`
+				Merchant string `json:"mch_id"`
+				Bill     string `json:"out_bill_no"`
+				State    string `json:"state"`
 			} `json:"resource"`
 		}
-		if err := json.Unmarshal(payload, &n); err != nil || n.Type == "" || n.Resource.Order == "" {
+		if err := json.Unmarshal(payload, &n); err != nil || n.Type == "" || n.Resource.Bill == "" {
 			return nil, callback.ErrMalformed
 		}
-		event := url.PathEscape(n.Type) + "/" + url.PathEscape(n.Resource.Merchant) + "/" + url.PathEscape(n.Resource.Order)
-		return []callback.Item{{Transition: event, Order: n.Resource.Order, Payload: payload}}, nil
+		event := url.Values{"type": {n.Type}, "merchant": {n.Resource.Merchant}, "bill": {n.Resource.Bill}, "state": {n.Resource.State}}
+		return []callback.Item{{Transition: event.Encode(), Order: n.Resource.Bill, Payload: payload}}, nil
 	}
 	return p
 }

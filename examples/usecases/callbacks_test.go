@@ -3,14 +3,17 @@ package usecases
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -52,43 +55,12 @@ func deliver(t *testing.T, p callback.Preset, verify callback.Verify, body strin
 
 func TestVerifyBySDK(t *testing.T) {
 	t.Parallel()
-	errSDK := errors.New("not signed")
-	const (
-		form = "notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS"
-		item = `{"eventCode":"CAPTURE","pspReference":"1","success":"true","additionalData":{"hmacSignature":"AA=="}}`
-	)
+	const item = `{"eventCode":"CAPTURE","pspReference":"1","success":"true","additionalData":{"hmacSignature":"AA=="}}`
 	for _, signed := range []bool{true, false} {
-		alipay := AlipayVerify(func(_ context.Context, form url.Values) error {
-			if form.Get("out_trade_no") != "17" || !signed {
-				return errSDK
-			}
-			return nil
-		})
-		wechat := WeChatVerify(func(r *http.Request) (*Notification, error) {
-			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "sealed" || !signed {
-				return nil, errSDK
-			}
-			n := &Notification{ID: "1", EventType: "TRANSACTION.SUCCESS"}
-			n.Resource.Plaintext = `{"mchid":"19","out_trade_no":"17"}`
-			return n, nil
-		})
 		adyen := AdyenVerify(func(i json.RawMessage) bool { return string(i) == item && signed })
-		for _, c := range []struct {
-			preset callback.Preset
-			verify callback.Verify
-			body   string
-			done   int
-			key    string
-		}{
-			{callback.Alipay(), alipay, form, 200, "alipay:1"},
-			{callback.WeChatPay(), wechat, "sealed", 204, "wechatpay:TRANSACTION.SUCCESS/19/17/"},
-			{callback.Adyen(), adyen, `{"notificationItems":[{"NotificationRequestItem":` + item + `}]}`, 200, "adyen:CAPTURE/1/true"},
-		} {
-			status, booked := deliver(t, c.preset, c.verify, c.body)
-			if signed && (status != c.done || len(booked) != 1 || booked[0] != c.key) || !signed && (status != 401 || len(booked) != 0) {
-				t.Errorf("%s, signed %t: got %d, %q, want %d, %q if it is signed, and 401 otherwise",
-					c.preset.Name, signed, status, booked, c.done, c.key)
-			}
+		status, booked := deliver(t, callback.Adyen(), adyen, `{"notificationItems":[{"NotificationRequestItem":`+item+`}]}`)
+		if signed && (status != 200 || len(booked) != 1 || booked[0] != "adyen:CAPTURE/1/true") || !signed && (status != 401 || len(booked) != 0) {
+			t.Errorf("signed %t: got %d, %q, want 200 and the item if it is signed, and 401 otherwise", signed, status, booked)
 		}
 	}
 }
@@ -148,21 +120,66 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestWeChatCombined(t *testing.T) {
+func TestWeChatTransfers(t *testing.T) {
 	t.Parallel()
 	believed := func(_ context.Context, d *callback.Delivery) ([]byte, error) { return d.Body, nil }
 	for body, want := range map[string]string{
-		`{"event_type":"TRANSACTION.SUCCESS","resource":{"combine_mchid":"19","combine_out_trade_no":"17","sub_orders":[]}}`: "204 [wechatpay-combined:TRANSACTION.SUCCESS/19/17]",
-		`{"event_type":"TRANSACTION.SUCCESS","resource":{"out_trade_no":"17"}}`:                                              "400 []",
+		`{"event_type":"MCHTRANSFER.BILL.FINISHED","resource":{"mch_id":"19","out_bill_no":"17","state":"SUCCESS"}}`: "204 [wechatpay-transfers:bill=17&merchant=19&state=SUCCESS&type=MCHTRANSFER.BILL.FINISHED]",
+		`{"event_type":"TRANSACTION.SUCCESS","resource":{"out_trade_no":"17"}}`:                                      "400 []",
 	} {
-		status, booked := deliver(t, WeChatCombined(), believed, body)
+		status, booked := deliver(t, WeChatTransfers(), believed, body)
 		if got := fmt.Sprint(status, booked); got != want {
 			t.Errorf("%s: got %s, want %s", body, got, want)
 		}
 	}
-	if status, booked := deliver(t, callback.WeChatPay(), believed,
-		`{"event_type":"TRANSACTION.SUCCESS","resource":{"combine_out_trade_no":"17"}}`); status != 400 || booked != nil {
-		t.Errorf("by the preset for single payments: got %d, %q, want 400 and nothing booked", status, booked)
+}
+
+// TestPaymentCallbacks refuse what is not signed.
+func TestPaymentCallbacks(t *testing.T) {
+	t.Parallel()
+	guard, err := AnyProvider(gatefake.Redis(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	template := &x509.Certificate{SerialNumber: new(big.Int)}
+	template.SerialNumber.SetString("5157F09EFDC096DE15EBE81A47057A7232F1B8E1", 16)
+	if der, err = x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := WeChatPayKeys(public, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := func(context.Context, *callback.Event) error { return errors.New("it was not signed") }
+	wechat, err1 := WeChatPayCallbacks(guard, keys, strings.Repeat("k", 32), book)
+	alipay, err2 := AlipayCallbacks(guard, "2021", public, book)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []*callback.Endpoint{wechat, alipay} {
+		w := httptest.NewRecorder()
+		nethttp.Handler(e).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader("out_trade_no=17")))
+		if w.Code != 401 {
+			t.Errorf("without a signature: got %d, want 401", w.Code)
+		}
+	}
+	if _, err := WeChatPayCallbacks(guard, nil, "", book); err == nil {
+		t.Error("no keys: got no error, want one")
+	}
+	if _, err := WeChatPayCallbacks(guard, keys, "", book); err == nil {
+		t.Error("an empty API v3 key: got no error, want one")
+	}
+	if _, err := AlipayCallbacks(guard, "2021", "", book); err == nil {
+		t.Error("an empty key: got no error, want one")
 	}
 }
 
