@@ -81,22 +81,23 @@ func headed(j lua.Joined, kinds []string) *script.Script {
 // toldOf is how many numbers are told of each kind.
 var toldOf = map[string]int{"bucket": 2, "fast": 2, "kept": 5, "window": 3, "calendar": 4, "sliding": 4, "log": 6}
 
-// takes are calls of a script of some kinds, with a ban and a lease if there are any.
+// takes are calls of a script of some kinds, with a ban, other policies of the subject and a lease if there are
+// any.
 func takes(bans, leases bool, kinds ...string) []scripttest.Call {
 	told := 0
 	for _, kind := range kinds {
 		told += toldOf[kind]
 	}
 	if bans {
-		told += 3
+		told += 6
 	}
 	keys, args := []string{}, []any{len(kinds), len(kinds), 0, 0, told}
 	for i, kind := range kinds {
 		keys, args = append(keys, fmt.Sprint("{ann}:", i)), append(append(args, kind), numbersOf[kind]...)
 	}
 	if bans {
-		keys, args[2] = append(keys, "{ann}:ban"), 1
-		args = append(args, 1, 2, 60_000, 60_000, 90_000)
+		keys, args[2] = append(keys, "{ann}:ban", "{ann}:override"), 2
+		args = append(args, 1, 2, 60_000, 60_000, 90_000, 1, -1, "", 0, 0)
 	}
 	if leases {
 		keys, args[3] = append(keys, "{ann}:estimates"), 1

@@ -96,7 +96,7 @@ func guards(script string) bool { return script == "guard_begin.lua" }
 func limits(script string) bool {
 	return script == "inflight_acquire.lua" ||
 		strings.HasPrefix(script, "limit_") && !strings.HasPrefix(script, "limit_settle(") &&
-			!slices.Contains([]string{"limit_renew.lua", "limit_reset.lua", "limit_ban.lua"}, script)
+			!slices.Contains([]string{"limit_renew.lua", "limit_reset.lua", "limit_ban.lua", "limit_override.lua"}, script)
 }
 
 // requestTo makes a request to a route, under an Idempotency-Key of its own.

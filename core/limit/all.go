@@ -92,7 +92,7 @@ func All(ctx context.Context, asks ...Ask) (Joint, error) {
 // deniedBefore reports whether the last denial of the subject still holds.
 func (a *Ask) deniedBefore() bool {
 	var d Decision
-	return a.Limiter.recall(a.Limiter.denials(), &d, a.Subject, a.Cost)
+	return a.Limiter.deciding(a.Subject).recall(a.Limiter.denials(), &d, a.Subject, a.Cost)
 }
 
 // allAsks are the asks of one call of All, and their results.
@@ -109,7 +109,7 @@ func (a *allAsks) ask(ctx context.Context, i int) bool {
 	at, epoch := of.Limiter.denials().Epoch(of.Subject)
 	d, err := of.Limiter.TakeN(ctx, of.Subject, of.Cost)
 	if q := d.request; err == nil && !d.Allowed && !d.Degraded && len(q.Readings) > 0 {
-		of.Limiter.denials().Keep(of.Limiter.set, &q.Request, at, epoch)
+		of.Limiter.denials().Keep(q.of.set, &q.Request, at, epoch)
 	}
 	a.decisions[i], a.errs[i] = d, err
 	return err == nil && d.Allowed

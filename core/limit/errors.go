@@ -12,6 +12,9 @@ var (
 	ErrNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
 	// ErrNoHold reports that the limiter cannot put a subject on hold. Options.Holds lets it.
 	ErrNoHold = errors.New("limit: the limiter cannot put a subject on hold: set Options.Holds")
+	// ErrNoOverride reports that the limiter cannot give a subject other policies.
+	// Options.Overrides lets it.
+	ErrNoOverride = errors.New("limit: the limiter cannot give a subject other policies: set Options.Overrides")
 	// ErrRefund reports that there is nothing to give back. The error that wraps it says
 	// why: the decision is nil or zero, was denied, was a Peek, was settled or given back
 	// before, or is being settled; or what it took is gone.

@@ -95,6 +95,11 @@ type Options struct {
 	// Holds lets [Limiter.Hold] put a subject on hold. It costs each decision a read of one
 	// more key in Redis. All processes that share the limiter must have it.
 	Holds bool
+	// Overrides lets [Limiter.Override] give a subject other policies. Each policy must be in
+	// [KeepOnChange], and none can be of a type of your own. It costs each decision a read of
+	// one more key in Redis, and a cost above the limit a call of Redis. All processes that
+	// share the limiter must have it.
+	Overrides bool
 	// Prepaid charges several permits at once. The zero value charges each decision by
 	// itself.
 	Prepaid Prepaid
@@ -114,6 +119,9 @@ func (o *Options) withDefaults(in inside.Store) (Options, error) {
 	own.Prepaid = prepaid
 	if own.Holds && prepaid.Most > 0 {
 		c.Faultf("Holds is set with Prepaid: leave out one of them, since a process would grant to a subject on hold what it had charged before")
+	}
+	if own.Overrides && prepaid.Most > 0 {
+		c.Faultf("Overrides is set with Prepaid: leave out one of them, since a process would grant what it had charged before by other policies")
 	}
 	return own, errors.Join(c.Err(), ask.CheckFail(own.Fail), checkInstances(own.Instances), checkRemember(own.RememberDenials), fault)
 }
@@ -136,6 +144,9 @@ func checkRemember(d time.Duration) error {
 func (o *Options) compile(policies []Policy) ([]*kind.Rule, error) {
 	kept, fault := o.Prepaid.policies(policies)
 	rules, err := compile(kept)
+	if o.Overrides && err == nil {
+		fault = errors.Join(fault, checkReplaceable(policies))
+	}
 	return rules, errors.Join(err, fault)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/limit/internal/kind"
+	"github.com/neap-go/neap/core/limit/internal/wire"
 )
 
 var (
@@ -16,8 +17,11 @@ var (
 	// [KeepOnChange] made it.
 	ErrKeyNumbers = errors.New("limit: KeepOnChange made the key, so it does not contain the numbers of its policy")
 	// ErrKeyHold reports that a key is that of a hold ([Limiter.Hold]), which has no policy.
-	ErrKeyHold   = errors.New("limit: the key is that of a hold, which has no policy")
-	errKeyPolicy = errors.New("limit: no policy has a key with this end")
+	ErrKeyHold = errors.New("limit: the key is that of a hold, which has no policy")
+	// ErrKeyOverride reports that a key has the policies of one subject ([Limiter.Override]). Its
+	// value is their text.
+	ErrKeyOverride = errors.New("limit: the key has the policies of one subject, as text")
+	errKeyPolicy   = errors.New("limit: no policy has a key with this end")
 )
 
 // PolicyOfKey returns the policy whose keys have this end. The end is what follows the
@@ -26,11 +30,15 @@ var (
 // policy (and with that ban, if there is one) has the same keys. [Shadow], [PerRequest]
 // and a Unit are not part of a key.
 //
-// The error says that no policy has such keys, or matches ErrKeyNumbers or ErrKeyHold.
+// The error says that no policy has such keys, or matches ErrKeyNumbers, ErrKeyHold or
+// ErrKeyOverride.
 // PolicyOfKey sends nothing. It is for operators' tools.
 func PolicyOfKey(end string) (p Policy, b Ban, err error) {
-	if end == kind.Hold.Tail {
+	switch end {
+	case kind.Hold.Tail:
 		return nil, Ban{}, ErrKeyHold
+	case wire.OverrideTail:
+		return nil, Ban{}, ErrKeyOverride
 	}
 	rest, ban, bans := strings.Cut(end, "!ban-")
 	name, signature, named := strings.Cut(rest, "!")

@@ -26,7 +26,7 @@ func (w *walk) choose(exact bool) *held {
 	if w.rng.IntN(4) > 0 { // or else again
 		w.held = slices.Delete(w.held, at, at+1)
 	}
-	w.asks(h.by)
+	w.becomes(h.by)
 	return h
 }
 
@@ -189,6 +189,35 @@ func (w *walk) reset() {
 	// A key may last a moment longer than what it counts.
 	if want && !found || found && !want && w.driver.local {
 		w.fail("a reset: got found %t, want %t", found, want)
+	}
+}
+
+// override gives the subject the numbers of another version, or ends that.
+func (w *walk) override() {
+	w.Helper()
+	if w.rng.IntN(3) > 0 {
+		return
+	}
+	over, l := w.rng.IntN(len(w.versions)), w.asks(w.rng.IntN(len(w.limiters)))
+	w.note("the subject has version %d", over)
+	var err error
+	if over == 0 {
+		var found bool
+		if found, err = l.EndOverride(w.Context(), "s"); err == nil && found != (w.over > 0) {
+			w.fail("EndOverride: got found %t, want %t", found, w.over > 0)
+		}
+	} else {
+		var policies []limit.Policy
+		for _, s := range w.versions[over] {
+			policies = append(policies, s.base)
+		}
+		err = l.Override(w.Context(), "s", 100_000*day, policies...)
+	}
+	if (err != nil) != w.driver.down {
+		w.fail("an override: got %v, want an error only without Redis", err)
+	}
+	if err == nil {
+		w.over = over
 	}
 }
 

@@ -76,6 +76,7 @@ var features = []feature{
 	{name: "kept", without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
 	{name: "lease", walks: 0.25, without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},
 	{name: "changed", changed: true, without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
+	{name: "overridden", changed: true, opts: limit.Options{Overrides: true}, without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).override, (*walk).override, (*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
 	{
 		name: "all", opts: limit.Options{RememberDenials: time.Second, Holds: true},
 		acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).ban, (*walk).unban, (*walk).hold, (*walk).reset},

@@ -60,10 +60,10 @@ func (w *walk) together() {
 		m := w.model
 		if subject != "s" {
 			if w.beside[subject] == nil {
-				w.beside[subject] = newModel(w.versions[w.by], m.inProcess)
+				w.beside[subject] = newModel(w.versions[w.by-w.over], m.inProcess)
 			}
 			m = w.beside[subject]
-			m.become(w.versions[w.by])
+			m.become(w.versions[w.by-w.over])
 			m.one = w.model.one
 		}
 		after := w.inSomeOrder(m, all)

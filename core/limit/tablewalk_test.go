@@ -32,6 +32,7 @@ type walk struct {
 	holds bool // its limiters may put the subject on hold
 
 	by   int // the version that is asked now
+	over int // the version that the subject has by an Override; 0 if it has none
 	last view
 	held []*held
 	read time.Time // when the clock of Redis was last read
@@ -85,8 +86,9 @@ func (w *walk) open(all processes, name string) {
 	w.name, w.all = name, all
 	w.model.lingers = all.clock != nil
 	w.model.become(w.versions[0])
-	w.beside, w.left, w.ones, w.away = map[string]*model{}, map[string]int{}, nil, false
-	for i, specs := range w.versions {
+	w.beside, w.left, w.ones, w.away, w.over = map[string]*model{}, map[string]int{}, nil, false, 0
+	for i := range w.versions {
+		specs := w.versions[w.made(i)]
 		opts, makes := w.feature.opts, all.one
 		opts.Holds = w.holds
 		if w.feature.outages {
@@ -156,11 +158,24 @@ func (w *walk) now() int64 {
 	return w.all.clock.Now().UnixMicro()
 }
 
+// made is the version with which a process has made its limiter.
+func (w *walk) made(process int) int {
+	if w.feature.opts.Overrides {
+		return 0
+	}
+	return process
+}
+
 // asks chooses the process that asks.
 func (w *walk) asks(by int) *limit.Limiter {
-	w.by = by
-	w.model.become(w.versions[by])
+	w.becomes(w.made(by) + w.over)
 	return w.limiters[by]
+}
+
+// becomes chooses the version by which it is decided.
+func (w *walk) becomes(version int) {
+	w.by = version
+	w.model.become(w.versions[version])
 }
 
 // fail ends the test.

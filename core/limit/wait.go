@@ -61,19 +61,37 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	if err := l.check(ctx, subject, n); err != nil {
 		return Decision{}, err
 	}
+	var d Decision
+	var took time.Duration
+	wait := func(l *Limiter, cause error) (err error) {
+		if cause != nil {
+			d, took, err = l.request(ctx, subject, n, false, cause)
+		} else {
+			d, took, err = l.waitAs(ctx, subject, n, most)
+		}
+		return err
+	}
+	err := l.decided(ctx, subject, wait)
+	if err == ErrQueue { //nolint:errorlint // nothing wraps it, and others may
+		return Decision{}, ErrQueue
+	}
+	l.tell(ctx, n, &d, err, took)
+	return d, err
+}
+
+// waitAs waits under the policies of this limiter, whatever others the subject may have.
+func (l *Limiter) waitAs(ctx context.Context, subject string, n int64, most *time.Duration) (d Decision, took time.Duration, err error) {
 	w, queued := l.queues.Join(l.set, subject, n, most, l.opts.Budget)
 	switch {
 	case w == nil && (queued || most == nil):
-		return Decision{}, ErrQueue
+		return Decision{}, 0, ErrQueue
 	case w == nil:
-		return l.TakeN(ctx, subject, n)
+		return l.askAs(ctx, subject, n, false)
 	}
 	defer l.queues.Leave(w)
-	var d Decision
-	var took time.Duration
 	var failed error
 	denial, err := w.Wait(ctx, func() (line.Answer, error) {
-		d, took, failed = l.ask(ctx, subject, n, false)
+		d, took, failed = l.askAs(ctx, subject, n, false)
 		return answer(d), failed
 	})
 	switch {
@@ -82,8 +100,7 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	case failed == nil && err != nil: // it did not wait for an answer
 		d, took = Decision{}, 0
 	}
-	l.tell(ctx, n, &d, err, took)
-	return d, err
+	return d, took, err
 }
 
 // answer returns what the callers that wait need to know of a decision.

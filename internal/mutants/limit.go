@@ -83,6 +83,14 @@ var limitBugs = []source{
 	{"core/limit/hold.go", []bug{
 		{"a hold lasts a millisecond less", "kind.CeilDiv(int64(d), int64(time.Millisecond))", "int64(d / time.Millisecond)"},
 	}},
+	{"core/limit/override.go", []bug{
+		{"an override lasts a millisecond less", "kind.CeilDiv(int64(d), int64(time.Millisecond)), kind.MostBan", "int64(d / time.Millisecond), kind.MostBan"},
+		{"a process uses an override that has ended", "if !ok || !now.Before(known.until) {", "if !ok {"},
+		{"an override loses the terms of the policy", "d.name, d.unit, d.terms = of.name, of.unit, of.terms", "d.name, d.unit, d.terms = of.name, of.unit, terms{kept: true}"},
+		{"a policy of another window is replaced", "d.length == of.length && d.every == of.every", "true"},
+		{"an override by a process is news to it", "\tl.overrides.learn(subject, text, asked.Add(time.Duration(duration)*time.Millisecond))\n\tl.changed", "\tl.changed"},
+		{"a cost that only an override allows is an error", "if err == nil || l.overrides == nil || l.remote == nil", "if true || l.remote == nil"},
+	}},
 	{"core/limit/internal/cells/banrecords.go", []bug{
 		{"a reading of before a change is believed", "case asked < rec.Since:", "case false:"},
 		{"a ban that was lifted elsewhere holds in an outage", "case left == 0 && rec.Told && rec.Left(now) > 0:", "case false:"},

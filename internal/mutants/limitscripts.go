@@ -129,6 +129,7 @@ var limitScripts = []source{
 		{"an estimate that cannot expire is kept", "return set ~= 1 and set or nil", "return nil"},
 	}},
 	{"lua/limits/take.lua", []bug{
+		{"other policies of a subject go unnoticed", "if b.last ~= b.within and not unreadable(b.last) then", "if false then"},
 		{"no estimates that have lapsed are used", "p[9] = p[9] - estimates_lapsed(", "local _ = estimates_lapsed("},
 		{"what needs no room is denied", "if not asks or kind == 'log' and about > 0 then", "if true then"},
 		{"a run grants one too many", "fit = (room - room % about) / about", "fit = (room - room % about) / about + 1"},
@@ -188,6 +189,11 @@ var limitScripts = []source{
 		{"a ban by hand tells a wrong rest", "math.max(math.min(last - now, length), 0)", "length + 0"},
 		{"a shorter hold replaces a longer one", "(most ~= '0' or duration > lefts[i])", "true"},
 		{"the record of a ban by hand ends with it", "'PX', duration + most)", "'PX', duration)"},
+	}},
+	{"lua/limit_override.lua", []bug{
+		{"other policies are not stored", "if duration > 0 then", "if duration > 1e15 then"},
+		{"no override is ended", "elseif duration == 0 then", "elseif false then"},
+		{"an override tells no text", "return {was, left}", "return {'', left}"},
 	}},
 	{"lua/limit_renew.lua", []bug{
 		{"a renewal makes an estimate that was taken back", "'XX', 'CH', unpack(all))", "'CH', unpack(all))"},

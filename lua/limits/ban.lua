@@ -1,7 +1,11 @@
--- Bans. The record of a ban is <end>:<length>:<from>:<count>: when the last ban ends, by
--- TIME in milliseconds; how long it was; when the counted denials began; and how many
--- there are. A ban that begins within most after the last one's end is twice as long as
--- that one; most is how long a ban lasts at most.
+-- What Redis keeps about a subject beside its counts: bans, a hold, and the policies that it
+-- has in place of the others.
+--
+-- The record of a ban is <end>:<length>:<from>:<count>: when the last ban ends, by TIME in
+-- milliseconds; how long it was; when the counted denials began; and how many there are. A
+-- ban that begins within most after the last one's end is twice as long as that one; most
+-- is how long a ban lasts at most. A hold is a ban that no denial begins. Policies are text
+-- that scripts only compare.
 
 -- Returns how long a ban still lasts, its record, and whether that was more than it can be.
 -- Text that is no record counts as none.
@@ -22,6 +26,16 @@ local function ban_read(key, time)
   local broken = last - time > length or from > time or call('PTTL', key) == -1
   last = min(last, time + length)
   return max(last - time, 0), last, length, min(from, time), count, broken
+end
+
+-- Returns the text of the policies that a subject has in place of the others, '' if it has
+-- none, or the error. What is no text counts as none.
+local function policies_read(key)
+  local stored = try('GET', key)
+  if type(stored) == 'table' and string.find(stored.err, 'WRONGTYPE', 1, true) then
+    return ''
+  end
+  return stored or ''
 end
 
 -- Counts denials at one time, and returns how long the ban is that begins with the last of

@@ -12,13 +12,14 @@
 --          returned for a run. For each policy seven: its kind, and its numbers as
 --          limit_<kind>.lua takes them, or 0 for those that it has not. For each ban five:
 --          the index of its policy; how many denials begin it, or 0 for a hold, which none
---          begins; and in milliseconds how
---          long they are counted, how long the first ban lasts, and how long a ban lasts
---          at most. For each lease two: the index of its policy, and the lease in
+--          begins; and in milliseconds how long they are counted, how long the first ban
+--          lasts, and how long a ban lasts at most. The policies of a subject are one more
+--          ban (limits/ban.lua): 1, -1, the text that the caller knows, 0 and 0. For each lease two: the index of its policy, and the lease in
 --          milliseconds. For each run: the cost under each policy, in its units (-n asks
 --          about a cost of n and takes nothing), and how many requests there are.
 --          With leases: the name of the estimate
--- returns  for each run in turn, -1 and 0s if a key holds what neap never writes: then
+-- returns  for each run in turn, -1 and 0s if a key holds what neap never writes, or -2
+--          and 0s if the subject has policies that the caller does not know: then
 --          nothing was charged. Otherwise for each policy how many requests it does not
 --          deny, from the first on, and its numbers when all are decided:
 --          bucket and fast {debt}, window {used, left}, sliding {last, current, rest},
@@ -65,8 +66,9 @@ for i = 1, count do
   policies[i], at = p, at + 7
 end
 for i = 1, bans do
-  local of, after, within = ARGV[at + 1] + 0, ARGV[at + 2] + 0, ARGV[at + 3] + 0
+  local of, after, within = ARGV[at + 1] + 0, ARGV[at + 2] + 0, ARGV[at + 3]
   local first, most = ARGV[at + 4] + 0, ARGV[at + 5] + 0
+  within = after < 0 and within or within + 0
   barring[i], at = {of = of, after = after, within = within, first = first, most = most}, at + 5
 end
 for i = 1, leases do
@@ -79,7 +81,7 @@ local told, size = {nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 
 for base = 0, #keys - 1, count + bans + leases do
   local n = ARGV[at + count + 1] + 0
   local asks = n == 0 or ARGV[at + 1] + 0 <= 0 -- nothing is taken
-  local granted, known, banned = n, true, false
+  local granted, known, banned, unknown = n, true, false, -1
 
   for i = 1, count do
     local p, key, asked = policies[i], keys[base + i], ARGV[at + i] + 0
@@ -125,9 +127,16 @@ for base = 0, #keys - 1, count + bans + leases do
     end
   end
   for i = 1, known and bans or 0 do
-    local b = barring[i]
-    b.left, b.last, b.length, b.from, b.count, b.broken = ban_read(keys[base + count + i], time)
-    if not b.left and unreadable(b.last) then
+    local b, key = barring[i], keys[base + count + i]
+    if b.after < 0 then
+      b.left, b.last, b.count = 0, policies_read(key), 0
+      if b.last ~= b.within and not unreadable(b.last) then
+        known, unknown = false, -2
+      end
+    else
+      b.left, b.last, b.length, b.from, b.count, b.broken = ban_read(key, time)
+    end
+    if unreadable(b.last) then
       return b.last
     elseif not b.left then
       known = false
@@ -137,7 +146,7 @@ for base = 0, #keys - 1, count + bans + leases do
   end
 
   if not known then
-    told[size + 1] = -1
+    told[size + 1] = unknown
     for place = size + 2, size + ARGV[5] do
       told[place] = 0
     end

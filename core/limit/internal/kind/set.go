@@ -14,6 +14,10 @@ type Set struct {
 	Signature string
 	// Bars are the bans of the rules, in their order. The hold, if there is one, comes last.
 	Bars []Bar
+	// Overrides reports that a subject may have other rules; Override is the text by which it has
+	// these, or empty.
+	Overrides bool
+	Override  string
 	// Bans, Leases, Moves and Entries report that one of the rules has a ban, has a lease, moves, or
 	// has entries.
 	Bans, Leases, Moves, Entries bool

@@ -13,9 +13,10 @@ import (
 
 // These are the scripts that do not decide.
 var (
-	BanScript   = script.FromFS(lua.FS, "limit_ban.lua").Batched()
-	ResetScript = script.FromFS(lua.FS, "limit_reset.lua").Batched().Replies(reply.From(0), nil)
-	RenewScript = script.FromFS(lua.FS, "limit_renew.lua").Essential().Batched()
+	BanScript      = script.FromFS(lua.FS, "limit_ban.lua").Batched()
+	ResetScript    = script.FromFS(lua.FS, "limit_reset.lua").Batched().Replies(reply.From(0), nil)
+	overrideScript = script.FromFS(lua.FS, "limit_override.lua").Batched()
+	RenewScript    = script.FromFS(lua.FS, "limit_renew.lua").Essential().Batched()
 )
 
 // Warm loads the scripts on every node of a cluster and makes one decision that takes nothing.
@@ -23,6 +24,9 @@ func (r *Remote) Warm(ctx context.Context) error {
 	scripts := []*script.Script{r.Script, ResetScript, r.Settle}
 	if len(r.set.Bars) > 0 {
 		scripts = append(scripts, BanScript)
+	}
+	if r.set.Overrides {
+		scripts = append(scripts, overrideScript)
 	}
 	if r.set.Leases {
 		scripts = append(scripts, RenewScript)
@@ -69,4 +73,28 @@ func (r *Remote) Ban(ctx context.Context, bans []*kind.Ban, subject string, dura
 		return nil, broken(BanScript)
 	}
 	return lefts, nil
+}
+
+// OverrideTail is the end of the key of the policies that a subject has in place of the limiter's.
+// No policy has a tail like this.
+const OverrideTail = "override"
+
+// Override gives a subject the policies that the text says, for duration milliseconds. With 0 it
+// ends them, and with -1 it only asks. It returns the text that there was before, and for how many
+// milliseconds more it would have counted.
+func (r *Remote) Override(ctx context.Context, subject, text string, duration int64) (was string, left int64, err error) {
+	told, err := r.Run(ctx, overrideScript, []string{r.Space.Key(subject, OverrideTail)}, kind.Integer(duration), text)
+	if err != nil {
+		return "", 0, err
+	}
+	parts, _ := told.([]any)
+	if len(parts) != 2 {
+		return "", 0, broken(overrideScript)
+	}
+	was, isText := parts[0].(string)
+	left, isNumber := parts[1].(int64)
+	if !isText || !isNumber {
+		return "", 0, broken(overrideScript)
+	}
+	return was, left, nil
 }

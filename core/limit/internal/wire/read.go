@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"math"
 
 	"github.com/neap-go/neap/core/internal/call"
@@ -10,7 +11,7 @@ import (
 
 // replies returns what the script replies to a decision, for [script.Script.Replies].
 func (r *Remote) replies() (number func(n int64) bool, other func(told any) bool) {
-	many, first := toldOfBar*len(r.set.Bars), r.set.Rules[0]
+	many, first := toldOfBar*bars(r.set), r.set.Rules[0]
 	for _, rule := range r.set.Rules {
 		many += toldWidth(rule)
 	}
@@ -57,6 +58,22 @@ func (r *Remote) read(told *call.Call, cost int64, into []kind.Reading) (ok bool
 		numbers = append(numbers, number.(int64))
 	}
 	return readTold(r.set, numbers, 1, cost, into)
+}
+
+// ErrOverridden reports that the subject has other policies than its caller knows. Nothing was
+// charged.
+var ErrOverridden = errors.New("limit: the subject has other policies")
+
+// unread returns why a reply cannot be read.
+func (r *Remote) unread(told *call.Call) error {
+	numbers, _ := told.Told()
+	if list, is := told.Reply().([]any); is && numbers == nil {
+		numbers = []int64{list[0].(int64)}
+	}
+	if len(numbers) > 0 && numbers[0] == overridden {
+		return ErrOverridden
+	}
+	return broken(r.Script)
 }
 
 // readTold reads what limits/take.lua told of a run, for the request at that place in it,

@@ -75,7 +75,7 @@ var remoteCalls = sync.Pool{New: func() any { return new(remoteCall) }}
 func New(at *Asker, space keyspace.Space, set *kind.Set) *Remote {
 	r := &Remote{Asker: at, Space: space, set: set}
 	first := set.Rules[0]
-	r.Alone = len(set.Rules) == 1 && !first.Shadow && len(set.Bars) == 0 && !set.Leases && first.Packs
+	r.Alone = len(set.Rules) == 1 && !first.Shadow && bars(set) == 0 && !set.Leases && first.Packs
 	if r.Alone {
 		r.Script = loneScript(first)
 	} else {
@@ -95,7 +95,7 @@ func (r *Remote) Common() []any {
 	if r.Alone {
 		return slices.Clip(r.set.Rules[0].Numbers())
 	}
-	enforced, bars, leases := 0, []any(nil), []any(nil)
+	enforced, barring, leases := 0, []any(nil), []any(nil)
 	args, told := []any{strconv.Itoa(len(r.set.Rules)), nil, nil, nil, nil}, 0
 	for i, rule := range r.set.Rules {
 		if !rule.Shadow {
@@ -109,10 +109,22 @@ func (r *Remote) Common() []any {
 	}
 	for _, b := range r.set.Bars {
 		told += toldOfBar
-		bars = append(bars, strconv.Itoa(b.Rule+1), kind.Integer(b.After), kind.Integer(b.Within), kind.Integer(b.First), kind.Integer(b.Most))
+		barring = append(barring, strconv.Itoa(b.Rule+1), kind.Integer(b.After), kind.Integer(b.Within), kind.Integer(b.First), kind.Integer(b.Most))
 	}
-	args[1], args[2], args[3], args[4] = strconv.Itoa(enforced), strconv.Itoa(len(r.set.Bars)), strconv.Itoa(len(leases)/2), strconv.Itoa(told)
-	return slices.Concat(args, bars, leases)
+	if r.set.Overrides {
+		told += toldOfBar
+		barring = append(barring, "1", "-1", r.set.Override, "0", "0")
+	}
+	args[1], args[2], args[3], args[4] = strconv.Itoa(enforced), strconv.Itoa(bars(r.set)), strconv.Itoa(len(leases)/2), strconv.Itoa(told)
+	return slices.Concat(args, barring, leases)
+}
+
+// bars returns how many bars scripts read: those of the set, and the policies of a subject.
+func bars(set *kind.Set) int {
+	if set.Overrides {
+		return len(set.Bars) + 1
+	}
+	return len(set.Bars)
 }
 
 // filled returns the numbers of a policy as scripts of several kinds take them.
@@ -168,6 +180,9 @@ func (r *Remote) keysIn(q *remoteCall, subject string) []string {
 	for _, b := range r.set.Bars {
 		keys = append(keys, r.Space.Key(subject, b.Tail))
 	}
+	if r.set.Overrides {
+		keys = append(keys, r.Space.Key(subject, OverrideTail))
+	}
 	if r.set.Leases {
 		for _, rule := range r.set.Rules {
 			if rule.Lease > 0 {
@@ -200,7 +215,7 @@ func (r *Remote) Take(ctx context.Context, of *kind.Request) error {
 		case moved:
 			return &script.Error{Script: r.Script.Name(), Class: script.ErrFailed, Err: errMoves}
 		case !r.read(&q.Call, of.Asks(), of.Readings):
-			return broken(r.Script)
+			return r.unread(&q.Call)
 		}
 		if q.Reset() {
 			remoteCalls.Put(q)

@@ -21,12 +21,13 @@ func toldWidth(r *kind.Rule) int {
 }
 
 const (
-	toldOfBar   = 3 // how many numbers of a ban or of a hold there are
-	mostNumbers = 6 // how many numbers limits/take.lua takes for each policy
+	toldOfBar   = 3  // how many numbers of a bar there are
+	overridden  = -2 // is told if the subject has other policies
+	mostNumbers = 6  // how many numbers limits/take.lua takes for each policy
 )
 
 // scripts are those that were made, by their names or shapes. A shape is the kinds of the
-// policies in turn, bars (bans, and the hold) and leases.
+// policies in turn, bars (bans, the hold, and what overrides the policies) and leases.
 var scripts sync.Map
 
 // loneScript returns the script of one policy.
@@ -43,21 +44,21 @@ func loneScript(r *kind.Rule) *script.Script {
 // takeScript returns the script of several policies, or of one with a ban or a lease, that is
 // a shadow, or whose reply would not fit into one number.
 func takeScript(set *kind.Set) *script.Script {
-	kinds, bars, leases, told := make([]string, 0, len(set.Rules)), len(set.Bars), 0, toldOfBar*len(set.Bars)
+	kinds, barred, leases, told := make([]string, 0, len(set.Rules)), bars(set), 0, toldOfBar*bars(set)
 	for _, r := range set.Rules {
 		kinds, told = append(kinds, r.Kind), told+toldWidth(r)
 		if r.Lease > 0 {
 			leases++
 		}
 	}
-	shape := strings.Join(kinds, " ") + strings.Repeat(" ban", bars) + strings.Repeat(" lease", leases)
+	shape := strings.Join(kinds, " ") + strings.Repeat(" ban", barred) + strings.Repeat(" lease", leases)
 	return made(shape, func() *script.Script {
-		own := takeText(kinds, bars > 0, leases > 0)
+		own := takeText(kinds, barred > 0, leases > 0)
 		if leases > 0 { // each decision names its own estimate
 			return own
 		}
 		return merged(own, &wire.Merging{
-			Script: (*wire.Script)(own), Keys: len(set.Rules) + bars, Own: len(set.Rules), Tail: 1, Told: told, Moves: set.Moves,
+			Script: (*wire.Script)(own), Keys: len(set.Rules) + barred, Own: len(set.Rules), Tail: 1, Told: told, Moves: set.Moves,
 		})
 	})
 }
