@@ -197,8 +197,8 @@ func TestCommandLines(t *testing.T) {
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"": "doctor top peek reset ban unban script lock guard stock completion", "g": "guard", "lock ": "show force run", "guard re": "resolve", "guard d": "doubt", "completion ": "bash zsh fish",
-		"reset --y": "--yes", "top --j": "--json", "nothing ": "doctor top peek reset ban unban script lock guard stock completion",
+		"": "doctor top peek reset ban unban script lock limit guard stock completion", "g": "guard", "lock ": "show force run", "guard re": "resolve", "guard d": "doubt", "completion ": "bash zsh fish",
+		"reset --y": "--yes", "top --j": "--json", "nothing ": "doctor top peek reset ban unban script lock limit guard stock completion",
 	} {
 		words := strings.Split(line, " ")
 		if got := neap(t, append([]string{"__complete", "--"}, words...)...); got.code != 0 || strings.Join(strings.Fields(got.out), " ") != want {

@@ -28,6 +28,7 @@ type commands struct {
 	Unban      unban      `cmd:"" help:"Lift a subject's ban."`
 	Script     scriptOf   `cmd:"" help:"Print the Lua that Redis runs for a limiter."`
 	Lock       lockGroup  `cmd:"" help:"Show or end a lock, or run a command under one."`
+	Limit      limitGroup `cmd:"" help:"Give one subject another limit for a while."`
 	Guard      guardGroup `cmd:"" help:"Show, resolve or forget what an idempotency guard knows of a key, or list the keys in doubt."`
 	Stock      stockGroup `cmd:"" help:"Show or restock an item."`
 	Completion completion `cmd:"" help:"Print the completions of a shell."`

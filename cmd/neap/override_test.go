@@ -1,0 +1,58 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
+)
+
+// TestLimits gives a subject another limit, as support does, and asks a service that has Options.Overrides.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p place) {
+		l, err := limit.New(p.store, "api", []limit.Policy{
+			limit.KeepOnChange(limit.FixedWindow{Name: "hourly", Limit: 3, Window: time.Hour}),
+			limit.KeepOnChange(limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Hour}),
+		}, &limit.Options{Fail: store.FailClosed, Overrides: true})
+		must(t, err)
+		left := func(want int64) {
+			t.Helper()
+			d, err := l.Peek(t.Context(), "user=42")
+			must(t, err)
+			if d.Remaining != want {
+				t.Errorf("got %d left, want %d", d.Remaining, want)
+			}
+		}
+		take(t, l, "user=42", 1)
+		left(2)
+		neap(t, p.with("limit", "get", "api", "user=42")...).wants(t, exitNot, "user=42 was given no other policies of api.")
+		neap(t, p.with("limit", "unset", "api", "user=42")...).wants(t, exitNot, "user=42 was given no other policies of api.")
+		neap(t, p.with("limit", "list")...).wants(t, exitNot, "No subject was given other policies; all keys looked at.")
+		neap(t, p.with("limit", "set", "api", "user=42", "--policy", "window 100/1h", "--for", "24h")...).wants(t, exitFound, "user=42 has window 100/1h for 24h.")
+		left(9)
+		neap(t, p.with("limit", "set", "api", "user=42", "--policy", "window 8/1h name hourly kept", "--policy", "bucket 50/1h", "--for", "24h")...).wants(t, exitFound)
+		left(7)
+		got := read[overrideLine](t, exitFound, p.with("limit", "get", "api", "user=42")...)
+		if len(got.Policies) != 2 || got.Policies[0] != "window 8/1h name hourly kept" || got.Policies[1] != "bucket 50/1h" || got.Left < 86_000_000 || got.Left > 86_400_000 {
+			t.Errorf("got %+v, want both policies for a day", got)
+		}
+		neap(t, p.with("limit", "set", "web", "ip=203.0.113.7", "--policy", "window 1/1h", "--for", "1m")...).wants(t, exitFound)
+		all := read[overridePage](t, exitFound, p.with("limit", "list")...)
+		if len(all.Subjects) != 2 || all.Subjects[0].Subject != "user=42" || all.Subjects[1].Name != "web" || all.Subjects[1].Left > 60_000 || !all.AllKeys {
+			t.Errorf("got %+v, want both subjects", all)
+		}
+		neap(t, p.with("limit", "list", "web")...).wants(t, exitFound, "ip=203.0.113.7")
+		neap(t, p.with("limit", "unset", "api", "user=42")...).wants(t, exitFound, "user=42 has the limiter's own policies again.")
+		left(2)
+		for text, args := range map[string][]string{
+			"at least a millisecond": {"--policy", "window 1/1h", "--for", "0s"},
+			"is no kind of policy":   {"--policy", "leaky 1/1h", "--for", "1h"},
+			"leave them out":         {"--policy", "window 1/1h shadow", "--for", "1h"},
+			"may be meant for":       {"--policy", "window 1/1h", "--policy", "window 2/1h", "--for", "1h"},
+		} {
+			neap(t, p.with(append([]string{"limit", "set", "api", "user=42"}, args...)...)...).wants(t, exitUsage, text)
+		}
+	})
+}
