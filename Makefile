@@ -92,6 +92,12 @@ check: $(GOLANGCI_LINT) luacheck ## check formatting, go.mod, the API since the 
 check-all: ## check the modules of examples, bench and console too
 	@$(MAKE) --no-print-directory check MODULES=
 
+BINARIES ?= .bin/neap
+
+.PHONY: binaries
+binaries: ## build the command neap for Linux, macOS and Windows, into BINARIES (.bin/neap)
+	scripts/binaries.sh $(BINARIES)
+
 VERSION ?=
 
 .PHONY: release-check
