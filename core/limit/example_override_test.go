@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // Support raises the limit of one customer for a day.
 func ExampleLimiter_Override() {
 	ctx := context.Background()
-	limiter, err := limit.New(connect(), "api", []limit.Policy{
+	limiter, err := limit.New(redistest.Embedded(), "api", []limit.Policy{
 		limit.KeepOnChange(limit.FixedWindow{Name: "hourly", Limit: 10, Window: time.Hour}),
 	}, &limit.Options{Overrides: true})
 	if err != nil {

@@ -104,7 +104,7 @@ var limitBugs = []source{
 	}},
 	{"core/limit/limiter.go", []bug{
 		{"a peek counts as a decision", "\tif !peek {\n\t\tl.tell(ctx, cost, &d, err, took)\n\t}", "\tl.tell(ctx, cost, &d, err, took)"},
-		{"an empty subject is one", "if subject == \"\" {\n\t\treturn ErrSubject\n\t}", ""},
+		{"an empty subject is one", "if subject == \"\" {\n\t\treturn cmp.Or(l.checkCost(cost), error(ErrSubject))\n\t}", ""},
 		{"a peek is answered from memory", "if cost == 0 || peek || ctx.Err() != nil {", "if cost == 0 || ctx.Err() != nil {"},
 	}},
 	{"core/limit/layers.go", []bug{
@@ -214,7 +214,7 @@ var limitBugs = []source{
 	}},
 	{"core/limit/internal/wire/remote.go", []bug{
 		{"a calendar far from the clock of Redis fails", "case moved && !again:", "case moved && !again && false:"},
-		{"a lone policy with a ban runs without it", "&& len(set.Bars) == 0 &&", "&&"},
+		{"a lone policy with a ban runs without it", "&& bars(set) == 0 &&", "&&"},
 		{"a shadow alone is enforced", "len(set.Rules) == 1 && !first.Shadow &&", "len(set.Rules) == 1 &&"},
 	}},
 	{"core/limit/internal/wire/acts.go", []bug{
