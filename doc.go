@@ -94,8 +94,9 @@
 //   - [github.com/neap-go/neap/core/script] and
 //     [github.com/neap-go/neap/core/script/scripttest]: run and test Lua scripts of your
 //     own in the same way.
-//   - [github.com/neap-go/neap/core/gate/gatetest]: the tests that an adapter for another
-//     framework must pass.
+//   - [github.com/neap-go/neap/core/gate/adapter] and
+//     [github.com/neap-go/neap/core/gate/gatetest]: what an adapter for another framework
+//     is made of, and the tests that it must pass.
 //   - [github.com/neap-go/neap/lua]: the Lua scripts, each with a header that says what it
 //     reads, returns and writes.
 //   - [github.com/neap-go/neap/contrib/redis_rate]: the API of go-redis/redis_rate on

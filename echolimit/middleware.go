@@ -4,13 +4,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // Middleware returns middleware that asks g about every request. The writer is wrapped
 // only for a gate that reads the response. Middleware panics if g is nil.
 func Middleware(g gate.Gate) echo.MiddlewareFunc {
-	gatehttp.RequireGate("echolimit.Middleware", g)
+	adapter.RequireGate("echolimit.Middleware", g)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error { return guard(g, c, next) }
 	}
@@ -18,7 +19,7 @@ func Middleware(g gate.Gate) echo.MiddlewareFunc {
 
 // Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) echo.HandlerFunc {
-	gatehttp.RequireEndpoint("echolimit.Handler", e)
+	adapter.RequireEndpoint("echolimit.Handler", e)
 	return func(c echo.Context) error {
 		reply := e.Serve(newRequest(c))
 		gatehttp.WriteReply(c.Response(), c.Request().Method, &reply)
@@ -45,7 +46,7 @@ func guard(g gate.Gate, c echo.Context, next echo.HandlerFunc) error {
 		return next(c)
 	}
 	var err error
-	gatehttp.Leave(pass.Leave, func() (reply *gate.Reply) {
+	adapter.Leave(pass.Leave, func() (reply *gate.Reply) {
 		reply, err = recorded(c, pass.Capture, next)
 		return reply
 	})

@@ -4,14 +4,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // Key makes a [gate.Key] from a function of the echo.Context. The function returns what a
 // Key returns. Use [gate.Tag] to make its result safe together with other keys. Key
 // panics if f is nil.
 func Key(f func(echo.Context) (string, error)) gate.Key {
-	return gatehttp.Native("echolimit", Context, f)
+	return adapter.Key("echolimit", Context, f)
 }
 
 // Context returns the echo.Context from which a gate's request was made. It returns false

@@ -4,6 +4,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -38,7 +39,7 @@ func (q request) Param(name string) string {
 	switch {
 	case q.Route() == "":
 		return ""
-	case name == gatehttp.Wildcard:
+	case name == adapter.Wildcard:
 		name = "*"
 	}
 	return q.c.Param(name)

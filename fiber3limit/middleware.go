@@ -6,13 +6,13 @@ import (
 	"github.com/gofiber/fiber/v3"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatefiber"
-	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // Middleware returns middleware that asks g about every request. It panics if g is nil.
 func Middleware(g gate.Gate) fiber.Handler {
-	gatehttp.RequireGate("fiber3limit.Middleware", g)
+	adapter.RequireGate("fiber3limit.Middleware", g)
 	return func(c fiber.Ctx) error {
 		q, end := lent(c)
 		defer end()
@@ -35,7 +35,7 @@ func Middleware(g gate.Gate) fiber.Handler {
 
 // Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) fiber.Handler {
-	gatehttp.RequireEndpoint("fiber3limit.Handler", e)
+	adapter.RequireEndpoint("fiber3limit.Handler", e)
 	return func(c fiber.Ctx) error {
 		q, end := lent(c)
 		defer end()
@@ -69,7 +69,7 @@ func swapContext(ctx context.Context, c fiber.Ctx) (restore func()) {
 // the timeout. A request that Fiber could not read is answered by its error handler
 // afterwards.
 func guarded(c fiber.Ctx, pass gate.Pass) (err error) {
-	gatehttp.Leave(gatefiber.AtEnd(c.RequestCtx(), pass.Leave), func() *gate.Reply {
+	adapter.Leave(gatefiber.AtEnd(c.RequestCtx(), pass.Leave), func() *gate.Reply {
 		if err = c.Next(); c.IsAbandoned() || gatefiber.Unread(c) {
 			return nil
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/gofiber/fiber/v3"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatefiber"
-	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // request copies every string that it returns: Fiber's strings are valid only until the
@@ -48,7 +48,7 @@ func (q request) Param(name string) string {
 	switch {
 	case isMiddleware(q.c.Route()):
 		return ""
-	case name == gatehttp.Wildcard:
+	case name == adapter.Wildcard:
 		name = gatefiber.Wildcard(q.c.Route().Params)
 	}
 	return strings.Clone(q.c.Params(name))

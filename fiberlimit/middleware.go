@@ -4,13 +4,13 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatefiber"
-	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // Middleware returns middleware that asks g about every request. It panics if g is nil.
 func Middleware(g gate.Gate) fiber.Handler {
-	gatehttp.RequireGate("fiberlimit.Middleware", g)
+	adapter.RequireGate("fiberlimit.Middleware", g)
 	return func(c *fiber.Ctx) error {
 		q, end := lent(c)
 		defer end()
@@ -29,7 +29,7 @@ func Middleware(g gate.Gate) fiber.Handler {
 		if pass.Leave == nil {
 			return c.Next()
 		}
-		gatehttp.Leave(gatefiber.AtEnd(c.Context(), pass.Leave), func() *gate.Reply {
+		adapter.Leave(gatefiber.AtEnd(c.Context(), pass.Leave), func() *gate.Reply {
 			if err := c.Next(); err != nil {
 				render(c, err)
 			}
@@ -41,7 +41,7 @@ func Middleware(g gate.Gate) fiber.Handler {
 
 // Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) fiber.Handler {
-	gatehttp.RequireEndpoint("fiberlimit.Handler", e)
+	adapter.RequireEndpoint("fiberlimit.Handler", e)
 	return func(c *fiber.Ctx) error {
 		q, end := lent(c)
 		defer end()

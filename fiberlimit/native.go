@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // Key makes a [gate.Key] from a function of the *fiber.Ctx. The function returns what a
@@ -24,7 +24,7 @@ func Key(f func(*fiber.Ctx) (string, error)) gate.Key {
 			return f(c)
 		}
 	}
-	key := gatehttp.Native("fiberlimit", Context, native)
+	key := adapter.Key("fiberlimit", Context, native)
 	return func(q gate.Request) (string, error) {
 		s, err := key(q)
 		return strings.Clone(s), err

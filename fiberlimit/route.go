@@ -5,8 +5,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatefiber"
-	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 func (q request) Route() string {
@@ -21,7 +21,7 @@ func (q request) Param(name string) string {
 	switch {
 	case isMiddleware(q.c.Route()):
 		return ""
-	case name == gatehttp.Wildcard:
+	case name == adapter.Wildcard:
 		name = gatefiber.Wildcard(q.c.Route().Params)
 	}
 	return strings.Clone(q.c.Params(name))

@@ -4,6 +4,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -11,7 +12,7 @@ import (
 // answers itself. The writer is wrapped only for a gate that reads the response.
 // Middleware panics if g is nil.
 func Middleware(g gate.Gate) gin.HandlerFunc {
-	gatehttp.RequireGate("ginlimit.Middleware", g)
+	adapter.RequireGate("ginlimit.Middleware", g)
 	return func(c *gin.Context) {
 		if !guard(g, c, (*gin.Context).Next) {
 			c.Abort()
@@ -21,7 +22,7 @@ func Middleware(g gate.Gate) gin.HandlerFunc {
 
 // Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) gin.HandlerFunc {
-	gatehttp.RequireEndpoint("ginlimit.Handler", e)
+	adapter.RequireEndpoint("ginlimit.Handler", e)
 	return func(c *gin.Context) {
 		q, end := lent(c)
 		defer end()
@@ -35,7 +36,7 @@ func Handler(e gate.Endpoint) gin.HandlerFunc {
 func lent(c *gin.Context) (q gate.Request, end func()) {
 	q = newRequest(c)
 	if q.Context().Value(gin.ContextKey) != nil {
-		return gatehttp.Borrow(q)
+		return adapter.Borrow(q)
 	}
 	return q, func() {}
 }
@@ -62,7 +63,7 @@ func guard(g gate.Gate, c *gin.Context, next gin.HandlerFunc) bool {
 		next(c)
 		return true
 	}
-	gatehttp.Leave(pass.Leave, func() *gate.Reply { return recorded(c, pass.Capture, next) })
+	adapter.Leave(pass.Leave, func() *gate.Reply { return recorded(c, pass.Capture, next) })
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -28,7 +29,7 @@ func (q request) Value(key any) any {
 func (q request) Route() string { return pattern(q.c.FullPath()) }
 
 func (q request) Param(name string) string {
-	if name == gatehttp.Wildcard {
+	if name == adapter.Wildcard {
 		return strings.TrimPrefix(q.c.Param(wildcard(q.c.FullPath())), "/")
 	}
 	return q.c.Param(name)
@@ -41,7 +42,7 @@ func pattern(fullPath string) string {
 		if at := strings.IndexAny(segment, ":*"); at >= 0 {
 			name := segment[at+1:]
 			if segment[at] == '*' {
-				name = gatehttp.Wildcard
+				name = adapter.Wildcard
 			}
 			segments[i] = segment[:at] + "{" + name + "}"
 		}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -17,7 +18,7 @@ import (
 // Middleware panics if g is nil. The middleware that it returns panics if the handler is
 // nil.
 func Middleware(g gate.Gate) func(http.Handler) http.Handler {
-	gatehttp.RequireGate("nethttp.Middleware", g)
+	adapter.RequireGate("nethttp.Middleware", g)
 	return func(next http.Handler) http.Handler {
 		if next == nil {
 			panic("nethttp.Middleware: the handler is nil")
@@ -32,7 +33,7 @@ func Middleware(g gate.Gate) func(http.Handler) http.Handler {
 			case pass.Leave == nil:
 				run(next, w, r, pass)
 			default:
-				gatehttp.Leave(pass.Leave, func() *gate.Reply {
+				adapter.Leave(pass.Leave, func() *gate.Reply {
 					rec := gatehttp.NewRecorder(w.Header(), r.Method, pass.Capture)
 					run(next, rec.Wrap(w), r, pass)
 					return rec.Reply()
@@ -44,7 +45,7 @@ func Middleware(g gate.Gate) func(http.Handler) http.Handler {
 
 // Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) http.Handler {
-	gatehttp.RequireEndpoint("nethttp.Handler", e)
+	adapter.RequireEndpoint("nethttp.Handler", e)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reply := e.Serve(newRequest(r, nil))
 		gatehttp.WriteReply(w, r.Method, &reply)

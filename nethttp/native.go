@@ -4,14 +4,14 @@ import (
 	"net/http"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // Key makes a [gate.Key] from a function of the *http.Request. The function returns what
 // a Key returns. Use [gate.Tag] to make its result safe together with other keys. Key
 // panics if f is nil.
 func Key(f func(*http.Request) (string, error)) gate.Key {
-	return gatehttp.Native("nethttp", Context, f)
+	return adapter.Key("nethttp", Context, f)
 }
 
 // Context returns the *http.Request from which a gate's request was made. It returns

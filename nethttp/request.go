@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -23,7 +24,7 @@ func newRequest(r *http.Request, mux *http.ServeMux) gate.Request {
 func (q request) Route() string { return route(q.HTTP.Pattern) }
 
 func (q request) Param(name string) string {
-	if name != gatehttp.Wildcard {
+	if name != adapter.Wildcard {
 		return q.HTTP.PathValue(name)
 	}
 	if native := wildcard(q.HTTP.Pattern); native != "" {
@@ -51,7 +52,7 @@ func (q request) agrees(route, path string) bool {
 		}
 		var name string
 		name, route, _ = strings.Cut(rest, "}")
-		if name != gatehttp.Wildcard && gatehttp.Param(q.Route(), path, name) != q.HTTP.PathValue(name) {
+		if name != adapter.Wildcard && gatehttp.Param(q.Route(), path, name) != q.HTTP.PathValue(name) {
 			return false
 		}
 	}
@@ -73,7 +74,7 @@ func (q *unrouted) Route() string { return route(q.pattern()) }
 func (q *unrouted) Param(name string) string {
 	pattern := q.pattern()
 	if name == wildcard(pattern) {
-		name = gatehttp.Wildcard
+		name = adapter.Wildcard
 	}
 	return gatehttp.Param(route(pattern), canonical(q.HTTP.URL.EscapedPath()), name)
 }
@@ -90,7 +91,7 @@ func route(pattern string) string {
 	case strings.HasSuffix(pattern, "/{$}"):
 		return strings.TrimSuffix(pattern, "{$}")
 	case strings.HasSuffix(pattern, "/"), strings.HasSuffix(pattern, "...}"):
-		return pattern[:strings.LastIndexByte(pattern, '/')+1] + "{" + gatehttp.Wildcard + "}"
+		return pattern[:strings.LastIndexByte(pattern, '/')+1] + "{" + adapter.Wildcard + "}"
 	}
 	return pattern
 }

@@ -22,6 +22,7 @@ const (
 	echo      = "github.com/labstack/echo"
 	fiber     = "github.com/gofiber/fiber"
 	fasthttp  = "github.com/valyala/fasthttp"
+	hertz     = "github.com/cloudwego/hertz"
 	miniredis = "github.com/alicebob/miniredis"
 )
 
@@ -45,6 +46,7 @@ var layers = [][]string{
 	{"core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate", "core/outgoing", "contrib/redis_rate"}, // the third is a limiter in another library's words
 	{"internal/iptable", "internal/gatefake"},
+	{"core/gate/adapter"}, // what a third party's adapter is made of
 	{"internal/gatehttp", "core/gate/gatetest", "core/callback"},
 	{"internal/gatefiber"},
 	{"console"}, // a page about what the process does; no other room needs it
@@ -65,6 +67,7 @@ var forbidden = map[string][]string{
 	"core/idempotency":   {"net/http", "testing"},
 	"core/stock":         {"net/http", "testing"},
 	"core/outgoing":      {"net/http", "testing"},
+	"core/gate/adapter":  {"testing"},
 	"internal/gatehttp":  {gin, echo, fiber, fasthttp, miniredis, "testing"},
 	"internal/gatefiber": {gin, echo, fiber, miniredis, "testing"},
 	"contrib":            {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
@@ -86,7 +89,7 @@ var permitted = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	rootPackage, "lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/reply", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/background", "core/internal/wire", "core/internal/call", "core/internal/inside", "core/script", "core/script/scripttest", "core/store", "core/limit/internal/kind", "core/limit/internal/cache", "core/limit/internal/wire", "core/limit/internal/cells", "core/limit/internal/denials", "core/limit/internal/prepaid", "core/limit/internal/line", "core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/outgoing", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
+	rootPackage, "lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/reply", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/background", "core/internal/wire", "core/internal/call", "core/internal/inside", "core/script", "core/script/scripttest", "core/store", "core/limit/internal/kind", "core/limit/internal/cache", "core/limit/internal/wire", "core/limit/internal/cells", "core/limit/internal/denials", "core/limit/internal/prepaid", "core/limit/internal/line", "core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/gate/adapter", "core/outgoing", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest", "internal/gatehttp/echotest", "console", "contrib/redis_rate",
 }
 

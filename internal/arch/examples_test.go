@@ -20,9 +20,10 @@ import (
 
 // unexplained are functions without an Example, and why.
 var unexplained = map[string]string{
-	"core/gate.BodyAllowed": "for authors of adapters",
-	"core/gate.Unwrap":      "for authors of adapters",
-	"core/store.Register":   "for the library's own packages",
+	"core/gate.BodyAllowed":   "for authors of adapters",
+	"core/gate.Unwrap":        "for authors of adapters",
+	"core/gate/adapter.Watch": "it waits for the garbage collector",
+	"core/store.Register":     "for the library's own packages",
 }
 
 // TestEachFunctionHasAnExample holds the packages that users import to what pkg.go.dev

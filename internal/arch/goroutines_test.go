@@ -45,7 +45,7 @@ var startsThemselves = map[string]bool{"background": true, "gatetest": true, "sc
 
 // recovers are the files that may not import the one place, and how many goroutines and
 // lines of theirs recover by themselves.
-var recovers = map[string]int{"../../internal/gatefiber/leave.go": 2}
+var recovers = map[string]int{}
 
 // logs are the functions of slog that call a handler.
 var logs = map[string]bool{"Debug": true, "Info": true, "Warn": true, "Error": true, "Log": true, "LogAttrs": true, "Default": true}

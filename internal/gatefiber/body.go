@@ -3,12 +3,11 @@ package gatefiber
 import (
 	"bytes"
 	"io"
-	"net/http"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // Body returns the bytes as they were sent. It does not use Fiber's own Body, which
@@ -32,28 +31,26 @@ func (q Request) Body(max int64) ([]byte, error) {
 // puts a stream in its place that begins from the start.
 func (q Request) streamed(max int64) ([]byte, error) {
 	native := &q.Ctx.Request
-	length := native.Header.ContentLength()
-	r := &http.Request{ContentLength: int64(length), Header: q.header()}
 	if again, ok := native.BodyStream().(replayed); ok {
-		r.Body = again.ReadCloser
-		return gatehttp.Request{HTTP: r}.Body(max)
+		return again.Bytes(max)
 	}
-	if length < 0 && readBefore(native.BodyStream()) {
+	length := native.Header.ContentLength()
+	switch {
+	case length < 0 && readBefore(native.BodyStream()):
 		return nil, gate.ErrBodyConsumed
+	case int64(length) > max:
+		return nil, gate.ErrBodyTooLarge
 	}
 	src := sourceOf(native)
-	r.Body = src
-	body, err := gatehttp.Request{HTTP: r}.Body(max)
-	if r.Body == src { // its Content-Length is too long, so nothing was read
-		return body, err
-	}
+	again := adapter.NewBody(src, int64(length), q.header().Get(fasthttp.HeaderContentEncoding) != "")
+	body, err := again.Bytes(max)
 	src.Reader = detached(src.Reader)
-	native.SetBodyStream(replayed{r.Body}, length)
+	native.SetBodyStream(replayed{again}, length)
 	return body, err
 }
 
 // replayed is the stream that begins from the start.
-type replayed struct{ io.ReadCloser }
+type replayed struct{ *adapter.Body }
 
 // source reads a stream of fasthttp. It reports an early end as io.ErrUnexpectedEOF,
 // where fasthttp reports io.EOF as at any other end. It also stops fasthttp from putting

@@ -9,7 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // unlisted are fields that net/http removes from a request's header.
@@ -52,7 +52,7 @@ func (q Request) Unsure(name string) bool {
 // Headers yields every field that a gate may see, sorted by name.
 func (q Request) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for _, f := range gatehttp.Fields(q.header()) {
+		for _, f := range adapter.Fields(q.header()) {
 			if !yield(f.Name, f.Value) {
 				return
 			}

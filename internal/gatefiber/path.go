@@ -3,7 +3,7 @@ package gatefiber
 import (
 	"strings"
 
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // Wildcard is the name that Fiber gives to the first wildcard of a route.
@@ -41,7 +41,7 @@ func Pattern(path string) string {
 			out.WriteString("{" + name + "}")
 			path = strings.TrimPrefix(afterConstraint(path[1+len(name):]), "?")
 		default:
-			out.WriteString("{" + gatehttp.Wildcard + "}")
+			out.WriteString("{" + adapter.Wildcard + "}")
 			path = path[1:]
 		}
 	}

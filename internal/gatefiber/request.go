@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // Request is the part of a [gate.Request] that fasthttp knows. It copies every string
@@ -29,13 +29,13 @@ func (q Request) Host() string {
 
 // Path is the path of the target as it was sent.
 func (q Request) Path() string {
-	path, _ := gatehttp.SplitTarget(q.target())
+	path, _ := adapter.SplitTarget(q.target())
 	return path
 }
 
 // RawQuery is the query of the target as it was sent.
 func (q Request) RawQuery() string {
-	_, query := gatehttp.SplitTarget(q.target())
+	_, query := adapter.SplitTarget(q.target())
 	return query
 }
 
@@ -48,7 +48,7 @@ func (q Request) target() string {
 
 // RemoteAddr is the peer's address.
 func (q Request) RemoteAddr() netip.AddrPort {
-	return gatehttp.Peer(q.Ctx.RemoteAddr().String())
+	return adapter.Peer(q.Ctx.RemoteAddr().String())
 }
 
 // Stored is what middleware has stored under key, in the request or else in its context.
@@ -73,7 +73,7 @@ func (q Request) Stored(ctx context.Context, key any) any {
 // fasthttp uses the RequestCtx for other requests later.
 func (q Request) Lend(whole gate.Request) (lent gate.Request, end func()) {
 	if q.pooled(whole.Context()) {
-		return gatehttp.Borrow(whole)
+		return adapter.Borrow(whole)
 	}
 	return whole, func() {}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // oneLine replaces line breaks in a value, because fasthttp would write them as they are.
@@ -133,5 +133,5 @@ func fields(response *fasthttp.Response) []gate.Field {
 	}
 	header := http.Header{}
 	sent.VisitAll(func(name, value []byte) { header.Add(string(name), string(value)) })
-	return gatehttp.Fields(header)
+	return adapter.Fields(header)
 }

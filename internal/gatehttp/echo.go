@@ -3,6 +3,8 @@ package gatehttp
 import (
 	"net/http"
 	"strings"
+
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // EchoPattern writes a path of Echo, of any version, as gates see it.
@@ -18,7 +20,7 @@ func EchoPattern(path string) string {
 			out.WriteString("{" + name + "}")
 			path = path[1+len(name):]
 		case path[0] == '*':
-			out.WriteString("{" + Wildcard + "}")
+			out.WriteString("{" + adapter.Wildcard + "}")
 			path = path[1:]
 		default:
 			out.WriteByte(path[0])

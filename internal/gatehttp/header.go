@@ -2,7 +2,6 @@ package gatehttp
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/neap-go/neap/core/gate"
@@ -27,26 +26,4 @@ func Apply(h http.Header, fields []gate.Field) {
 			h.Set(f.Name, f.Value)
 		}
 	}
-}
-
-// Fields lists a header as [Apply] would rebuild it: sorted by name, with the lines of
-// one name in order.
-func Fields(h http.Header) []gate.Field {
-	fields := make([]gate.Field, 0, len(h))
-	var few [8]string
-	for _, name := range sortedNames(h, few[:0]) {
-		for i, value := range h[name] {
-			fields = append(fields, gate.Field{Name: name, Value: value, Add: i > 0})
-		}
-	}
-	return fields
-}
-
-// sortedNames appends the names, sorted, to a slice that has room for the usual number.
-func sortedNames(h http.Header, names []string) []string {
-	for name := range h {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // Recorder notes what [gate.Pass.Leave] is to see of one response. [Recorder.Wrap] feeds
@@ -132,7 +133,7 @@ func (rec *Recorder) Reply() *gate.Reply {
 	rec.guessType()
 	return &gate.Reply{
 		Status:  rec.status,
-		Header:  Fields(rec.header),
+		Header:  adapter.Fields(rec.header),
 		Body:    rec.body,
 		Partial: rec.cut || rec.length > rec.capture || rec.misdeclared(),
 		Refused: rec.refused,

@@ -3,10 +3,12 @@ package gatehttp
 import (
 	"context"
 	"iter"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 
-	"github.com/neap-go/neap/internal/address"
+	"github.com/neap-go/neap/core/gate/adapter"
 )
 
 // Request answers from an *http.Request everything that a gate asks, except the route and
@@ -31,7 +33,7 @@ func (q Request) Path() string {
 	if q.HTTP.RequestURI == "" {
 		return q.HTTP.URL.EscapedPath()
 	}
-	path, _ := SplitTarget(q.HTTP.RequestURI)
+	path, _ := adapter.SplitTarget(q.HTTP.RequestURI)
 	return path
 }
 
@@ -40,7 +42,7 @@ func (q Request) RawQuery() string {
 	if q.HTTP.RequestURI == "" {
 		return q.HTTP.URL.RawQuery
 	}
-	_, query := SplitTarget(q.HTTP.RequestURI)
+	_, query := adapter.SplitTarget(q.HTTP.RequestURI)
 	return query
 }
 
@@ -50,7 +52,7 @@ func (q Request) Header(name string) []string { return q.HTTP.Header.Values(name
 // Headers yields every line of every field, sorted by name.
 func (q Request) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for _, name := range sortedNames(q.HTTP.Header, nil) {
+		for _, name := range slices.Sorted(maps.Keys(q.HTTP.Header)) {
 			for _, value := range q.HTTP.Header[name] {
 				if !yield(name, value) {
 					return
@@ -60,20 +62,5 @@ func (q Request) Headers() iter.Seq2[string, string] {
 	}
 }
 
-// RemoteAddr is the peer of the request, as [Peer] reads it.
-func (q Request) RemoteAddr() netip.AddrPort { return Peer(q.HTTP.RemoteAddr) }
-
-// Peer reads the text of a peer's address. The text has no port if middleware has
-// replaced the address with a bare one, as chi's RealIP does; the port is then 0. Peer
-// returns the zero AddrPort if the text is no IP address, such as that of a unix socket.
-func Peer(text string) netip.AddrPort {
-	peer, err := netip.ParseAddrPort(text) // tried first: address.Parse would allocate an error
-	if err == nil {
-		return peer
-	}
-	peer, ok := address.Parse(text)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	return peer
-}
+// RemoteAddr is the peer of the request, as [adapter.Peer] reads it.
+func (q Request) RemoteAddr() netip.AddrPort { return adapter.Peer(q.HTTP.RemoteAddr) }

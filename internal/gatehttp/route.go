@@ -3,11 +3,9 @@ package gatehttp
 import (
 	"net/url"
 	"strings"
-)
 
-// Wildcard is the name by which every adapter's Param finds what the "{...}" at the end
-// of a route matched, without the slash before it.
-const Wildcard = "..."
+	"github.com/neap-go/neap/core/gate/adapter"
+)
 
 // Param finds a parameter by its position. route is a pattern as gates see it
 // ("/users/{id}", "/files/{...}"), and path is the escaped path that matched it. The
@@ -18,8 +16,8 @@ func Param(route, path, name string) string {
 	for more := true; more; {
 		var pattern, segment string
 		pattern, route, more = strings.Cut(route, "/")
-		if pattern == "{"+Wildcard+"}" {
-			if name == Wildcard {
+		if pattern == "{"+adapter.Wildcard+"}" {
+			if name == adapter.Wildcard {
 				return unescape(path)
 			}
 			return ""

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -49,7 +50,7 @@ func FuzzParam(f *testing.F) {
 		if got := gatehttp.Param(route, path, "post"); got != post {
 			t.Errorf("%s: got the post %q, want %q", path, got, post)
 		}
-		rest := gatehttp.Param("/users/{...}", path, gatehttp.Wildcard)
+		rest := gatehttp.Param("/users/{...}", path, adapter.Wildcard)
 		if want := user + "/posts/" + post; rest != want {
 			t.Errorf("%s: got the rest %q, want %q", path, rest, want)
 		}

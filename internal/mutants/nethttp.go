@@ -23,7 +23,7 @@ var nethttpBugs = []source{
 		{"a gate around a ServeMux knows no route",
 			"mux, _ := next.(*http.ServeMux)", "var mux *http.ServeMux"},
 		{"a nil gate is mounted",
-			`gatehttp.RequireGate("nethttp.Middleware", g)`, ""},
+			`adapter.RequireGate("nethttp.Middleware", g)`, ""},
 		{"an endpoint's answer is not sent",
 			"gatehttp.WriteReply(w, r.Method, &reply)", "_ = reply"},
 		{"an answer that is to be kept is not captured",
@@ -48,7 +48,7 @@ var nethttpBugs = []source{
 	}},
 	{"internal/gatehttp/request.go", []bug{
 		{"the gate sees the path that middleware has rewritten",
-			"path, _ := SplitTarget(q.HTTP.RequestURI)", `path, _ := q.HTTP.URL.EscapedPath(), ""`},
+			"path, _ := adapter.SplitTarget(q.HTTP.RequestURI)", `path, _ := q.HTTP.URL.EscapedPath(), ""`},
 		{"X-Forwarded-Host is believed",
 			"return q.HTTP.Host }", `return append(q.HTTP.Header["X-Forwarded-Host"], q.HTTP.Host)[0] }`},
 		{"only the first line of a field is seen, and an empty one if there is none",
@@ -57,10 +57,12 @@ var nethttpBugs = []source{
 	{"internal/gatehttp/header.go", []bug{
 		{"an added field replaces the lines before it",
 			"h.Add(f.Name, f.Value)", "h.Set(f.Name, f.Value)"},
-		{"Leave sees one line of Set-Cookie",
-			"Add: i > 0}", "Add: i < 0}"},
 		{"a refusal that was dropped counts as the answer of the handler that ran afterwards",
 			"lines == nil && strings", "lines != nil && strings"},
+	}},
+	{"core/gate/adapter/fields.go", []bug{
+		{"Leave sees one line of Set-Cookie",
+			"Add: i > 0}", "Add: i < 0}"},
 	}},
 	{"internal/gatehttp/reply.go", []bug{
 		{"net/http guesses the Content-Type of a Reply",
@@ -129,7 +131,7 @@ var nethttpBugs = []source{
 		{"the recorder has no Flush and no CloseNotify",
 			"httpsnoop.Wrap(surface(w), ", "httpsnoop.Wrap(unwrapper{w}, "},
 	}},
-	{"internal/gatehttp/leave.go", []bug{
+	{"core/gate/adapter/leave.go", []bug{
 		{"Leave is called twice",
 			"left = true", ""},
 		{"Leave is not called after a panic",
@@ -140,16 +142,18 @@ var nethttpBugs = []source{
 	{"internal/gatehttp/body.go", []bug{
 		{"the handler does not find the body that a gate has read",
 			"\t\tr.Body = b\n", ""},
+		{"the client sends a body that is too long before it is refused",
+			"\tcase r.ContentLength > max:\n", "\tcase false:\n"},
+	}},
+	{"core/gate/adapter/body.go", []bug{
 		{"middleware between two gates uses the body up",
 			"b.rewind()", ""},
 		{"a body that others have read is taken for an empty one",
-			"return missing(r, len(b.ahead))", "return nil"},
+			"return b.missing()", "return nil"},
 		{"a broken body is taken for a whole or a consumed one",
-			"return gate.ErrBodyBroken", "return missing(r, len(b.ahead))"},
+			"return gate.ErrBodyBroken", "return b.missing()"},
 		{"a body that is too large is cut off",
-			"b.readAhead(max+1, r.ContentLength)", "b.readAhead(max, r.ContentLength)"},
-		{"the client sends a body that is too long before it is refused",
-			"\t\tif r.ContentLength > max {\n", "\t\tif false {\n"},
+			"b.readAhead(max + 1)", "b.readAhead(max)"},
 	}},
 	{"core/gate/concurrency.go", []bug{
 		{"a slot is given back before its handler runs",

@@ -1,30 +1,27 @@
-package gatefiber
+package adapter
 
 import (
 	"errors"
 	"io"
-
-	"github.com/valyala/fasthttp"
 )
 
 // stream is in the place of a response's stream. It tells when that was read to its end,
 // or closed before.
 type stream struct {
 	io.Reader
-	end    *end
+	end    *End
 	broken bool // reading it panicked
 }
 
-// ofStream returns a stream for the response that reads its present one. fasthttp asks
-// some streams for more than to be read and closed. What is returned can do that too.
-func (e *end) ofStream(response *fasthttp.Response) io.Reader {
-	present := response.BodyStream()
-	s := watched(&stream{Reader: present, end: e}, e)
-	if is, limited := present.(*io.LimitedReader); limited { // fasthttp would take its length
-		if n := int(is.N); n >= 0 && int64(n) == is.N && response.Header.ContentLength() < 0 {
-			response.Header.SetContentLength(n)
-		}
-	}
+// Stream returns a stream to put in the place of present, the stream of a response's body.
+// It reads present, and the end is reached when present was read to its end, or else when
+// the stream is closed or the garbage collector finds it. If reading present fails or
+// panics, the response counts as broken.
+//
+// What Stream returns has the methods Close, WriteTo and CloseWithError if present has
+// them. It has Close in any case, unless present has CloseWithError and no Close.
+func (e *End) Stream(present io.Reader) io.Reader {
+	s := Watch(&stream{Reader: present, end: e}, e)
 	to, writes := present.(io.WriterTo) // a file
 	_, closes := present.(io.Closer)
 	told, isTold := present.(closerWithError) // the answer to a request that a client of fasthttp has sent
@@ -55,7 +52,8 @@ func (s *stream) Read(p []byte) (n int, err error) {
 	n, err = s.Reader.Read(p)
 	s.broken = false
 	if err != nil {
-		if panicked := s.end.reach(err != io.EOF); panicked != nil {
+		broken := err != io.EOF && !errors.Is(err, errPanicked) // present may be such a stream, too
+		if panicked := s.end.Reach(broken); panicked != nil {
 			err = panicked
 		}
 	}
@@ -67,7 +65,7 @@ func (s *stream) Close() (err error) {
 	if c, is := s.Reader.(io.Closer); is {
 		err = c.Close()
 	}
-	return errors.Join(err, s.end.reach(s.broken))
+	return errors.Join(err, s.end.Reach(s.broken))
 }
 
 // writerTo is a stream that can write itself, such as a file, which the system can send.
@@ -83,7 +81,7 @@ func (w writerTo) WriteTo(to io.Writer) (n int64, err error) {
 	n, err = w.to.WriteTo(to)
 	w.stream.broken = false
 	if err == nil {
-		err = w.stream.end.reach(false)
+		err = w.stream.end.Reach(false)
 	}
 	return n, err
 }
@@ -99,5 +97,5 @@ type withError struct {
 }
 
 func (w withError) CloseWithError(err error) error {
-	return errors.Join(w.closer.CloseWithError(err), w.stream.end.reach(w.stream.broken))
+	return errors.Join(w.closer.CloseWithError(err), w.stream.end.Reach(w.stream.broken))
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -25,7 +26,7 @@ func TestSplitTarget(t *testing.T) {
 		"http://example.com?q":     {"/", "q"},
 		"HTTPS://u@h:1/a/../b?q=1": {"/a/../b", "q=1"},
 	} {
-		if path, query := gatehttp.SplitTarget(target); path != want[0] || query != want[1] {
+		if path, query := adapter.SplitTarget(target); path != want[0] || query != want[1] {
 			t.Errorf("%q: got %q and %q, want %q", target, path, query, want)
 		}
 	}

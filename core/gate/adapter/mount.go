@@ -1,4 +1,4 @@
-package gatehttp
+package adapter
 
 import (
 	"github.com/neap-go/neap/core/gate"
@@ -6,7 +6,8 @@ import (
 )
 
 // RequireGate panics if g is nil, or an interface that holds a nil: a server should not
-// start with a route that looks guarded and is not. where names the call.
+// start with a route that looks guarded and is not. where names the call for the message,
+// such as "fiberlimit.Middleware".
 func RequireGate(where string, g gate.Gate) {
 	if isnil.Value(g) {
 		panic(where + ": the gate is nil; make one with gate.RateLimit and its like")

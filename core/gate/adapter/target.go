@@ -1,6 +1,10 @@
-package gatehttp
+package adapter
 
 import "strings"
+
+// Wildcard is the name by which every adapter's Param finds what the "{...}" at the end of
+// a route matched, without the slash before it.
+const Wildcard = "..."
 
 // SplitTarget splits a request target (RFC 9112 section 3.2) into the path and the query,
 // both as they were sent. A target in absolute form loses its scheme and authority. The
