@@ -107,7 +107,7 @@ func driver(config fiber.Config) gatetest.Driver {
 		Errors: gatetest.ErrorsInside,
 		Hijack: true,
 
-		ForbidsTrailers: true,
+		RefusedTrailers: []string{"Content-Type", "Cookie", "X-Forwarded-For"},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
@@ -51,9 +52,9 @@ func bodyTwice(t *testing.T, d Driver) {
 	for _, size := range []int{0, 1, 1000, 100_000} {
 		body := strings.Repeat("x", size)
 		ok := asked{1 << 20, body, nil}
-		var length int64
+		var length atomic.Int64
 		noting := func(x Exchange, next func() error) error {
-			length = x.ContentLength()
+			length.Store(x.ContentLength())
 			return next()
 		}
 		address := echoing(t, d, nil, asking(t, ok, ok), asking(t, ok))
@@ -68,7 +69,7 @@ func bodyTwice(t *testing.T, d Driver) {
 			}},
 		})
 		dial(t, inside).post("/detail", body).is(t, 200, "ok", "Content-Type: "+plain)
-		if length != int64(size) {
+		if length := length.Load(); length != int64(size) {
 			t.Errorf("behind the gate the Content-Length is %d, want %d", length, size)
 		}
 	}

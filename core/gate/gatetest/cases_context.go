@@ -105,7 +105,7 @@ func values(t *testing.T, d Driver) {
 		}},
 	})
 	get(t, address, "/detail").is(t, 200, "ok", "Content-Type: "+plain)
-	if got, want := next(t, q), ([3]any{"from the store", "from the context", nil}); got != want {
+	if got, want := next(t, "the gate to report what it finds", q), ([3]any{"from the store", "from the context", nil}); got != want {
 		t.Errorf("the gate found %v, want %v", got, want)
 	}
 }

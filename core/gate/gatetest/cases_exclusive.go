@@ -160,7 +160,7 @@ func exclusiveHandler(t *testing.T, d Driver) {
 	if err := slow.write("POST", "/exclusive?slow=1", "", order+": 17", "Content-Length: 0"); err != nil {
 		t.Fatal(err)
 	}
-	held := next(t, running)
+	held := next(t, "the handler to run", running)
 	for range 2 {
 		order17(t, address).isHeld(t)
 		dial(t, address).post("/exclusive", "", order+": 18").is(t, 200, "done", "Content-Type: "+plain)
@@ -227,9 +227,9 @@ func exclusiveGone(t *testing.T, d Driver) {
 	if err := gone.write("POST", "/exclusive?slow=1", "", order+": 17", "Content-Length: 0"); err != nil {
 		t.Fatal(err)
 	}
-	held := next(t, running)
+	held := next(t, "the handler to run", running)
 	_ = gone.conn.Close()
-	next(t, ended)
+	next(t, "the handler's context to end", ended)
 	if err := held.Err(); err != nil {
 		t.Errorf("while the handler still ran: the lock has the error %v, want none", err)
 	}
@@ -255,7 +255,7 @@ func exclusiveLost(t *testing.T, d Driver) {
 		return say(503, fmt.Sprint(errors.Is(context.Cause(x.Context()), lock.ErrLost)))(x)
 	})
 	order17(t, address).is(t, 503, "true", "Content-Type: "+plain)
-	if err := next(t, told); !errors.Is(err, lock.ErrLost) {
+	if err := next(t, "OnError to be told", told); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("the hook was told %v, want %v", err, lock.ErrLost)
 	}
 }

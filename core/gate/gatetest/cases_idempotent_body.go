@@ -97,11 +97,11 @@ func idempotentConsumed(t *testing.T, d Driver) {
 	}}
 	address := d.Serve(t, App{Routes: []Route{route}})
 	buy(t, address).isProblem(t, 500, "", "Internal Server Error")
-	if err := next(t, told); !errors.Is(err, gate.ErrBodyConsumed) || !errors.Is(err, gate.ErrWiring) {
+	if err := next(t, "OnError to be told", told); !errors.Is(err, gate.ErrBodyConsumed) || !errors.Is(err, gate.ErrWiring) {
 		t.Errorf("the hook was told %v, want %v", err, gate.ErrBodyConsumed)
 	}
 	dial(t, address).postChunked("/orders", "tea", keyed("17")...).isProblem(t, 500, "", "Internal Server Error")
-	if err := next(t, told); !errors.Is(err, gate.ErrBodyConsumed) {
+	if err := next(t, "OnError to be told", told); !errors.Is(err, gate.ErrBodyConsumed) {
 		t.Errorf("for a chunked body the hook was told %v, want %v", err, gate.ErrBodyConsumed)
 	}
 	if s := g.Stats(); s != (idempotency.Stats{}) {
@@ -211,7 +211,7 @@ func idempotentAway(t *testing.T, d Driver) {
 	unavailable := func() {
 		t.Helper()
 		var fault *script.Error
-		if err := next(t, told); !errors.As(err, &fault) {
+		if err := next(t, "OnError to be told", told); !errors.As(err, &fault) {
 			t.Errorf("the hook was told %v, want a *script.Error", err)
 		}
 	}

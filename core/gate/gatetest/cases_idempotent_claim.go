@@ -45,13 +45,13 @@ func idempotentContext(t *testing.T, d Driver) {
 	route.Around = []Middleware{outside}
 	address := d.Serve(t, App{Routes: []Route{route}})
 	buy(t, address).is(t, 200, "done", "Content-Type: "+plain)
-	if err := next(t, left).Err(); !errors.Is(err, idempotency.ErrConcluded) {
+	if err := next(t, "the handler to report its claim", left).Err(); !errors.Is(err, idempotency.ErrConcluded) {
 		t.Errorf("when the response had ended: the claim has the error %v, want %v", err, idempotency.ErrConcluded)
 	}
 	if a := dial(t, address).post("/orders?panic=1", "tea", keyed("18")...); a.status != 500 {
 		t.Errorf("a panic: got %d, want 500", a.status)
 	}
-	c := <-left
+	c := next(t, "the handler to report its claim", left)
 	await(t, "the claim of a handler that panicked to end", func() bool { return errors.Is(c.Err(), idempotency.ErrConcluded) })
 }
 
@@ -70,15 +70,15 @@ func idempotentLost(t *testing.T, d Driver) {
 				told <- err
 			}}
 			var runs atomic.Int64
-			var address string
-			address = d.Serve(t, App{Routes: []Route{guarded(g, options, func(x Exchange) error {
+			served := make(chan string, 1)
+			address := d.Serve(t, App{Routes: []Route{guarded(g, options, func(x Exchange) error {
 				n := runs.Add(1)
 				if n == 1 {
 					if was, err := g.Forget(context.Background(), scope); !was || err != nil {
 						t.Errorf("Forget: got %v, %v, want true and no error", was, err)
 					}
 					if overtaken {
-						buy(t, address).is(t, 200, "the second", "Content-Type: "+plain)
+						buy(t, <-served).is(t, 200, "the second", "Content-Type: "+plain)
 					}
 					select {
 					case <-x.Context().Done():
@@ -92,11 +92,12 @@ func idempotentLost(t *testing.T, d Driver) {
 				}
 				return say(200, "the second")(x)
 			})}})
+			served <- address
 			buy(t, address).is(t, 200, "the first", "Content-Type: "+plain)
 			stands, want := "the first", idempotency.Stats{Begun: 1, Lost: 1, Completed: 1, Flushed: 1}
 			if overtaken {
 				stands, want = "the second", idempotency.Stats{Begun: 2, Lost: 1, Completed: 1, Overtaken: 1}
-				if err := next(t, told); !errors.Is(err, idempotency.ErrLost) {
+				if err := next(t, "OnError to be told", told); !errors.Is(err, idempotency.ErrLost) {
 					t.Errorf("the hook was told %v, want %v", err, idempotency.ErrLost)
 				}
 			}
@@ -145,7 +146,7 @@ func idempotentGone(t *testing.T, d Driver) {
 			if err := c.write("POST", "/orders", "tea", keyed("17", "Content-Length: 3")...); err != nil {
 				t.Fatal(err)
 			}
-			next(t, running)
+			next(t, "the handler to run", running)
 			if read {
 				if _, err := c.in.ReadByte(); err != nil {
 					t.Fatal(err)
@@ -154,7 +155,7 @@ func idempotentGone(t *testing.T, d Driver) {
 			_ = c.conn.(*net.TCPConn).SetLinger(0)
 			_ = c.conn.Close()
 			if d.Disconnect && !read {
-				next(t, ended)
+				next(t, "the handler's context to end", ended)
 			}
 			end()
 			concluded(t, g, 1)
@@ -192,7 +193,7 @@ func idempotentReconciled(t *testing.T, d Driver) {
 		if runs.Add(1) == 2 {
 			running <- struct{}{}
 			if d.Disconnect {
-				next(t, gone)
+				next(t, "the handler's context to end", gone)
 			}
 			claimed(t, x)
 		}
@@ -212,7 +213,7 @@ func idempotentReconciled(t *testing.T, d Driver) {
 	if err := c.write("POST", "/orders", "tea", keyed("17", "Content-Length: 3")...); err != nil {
 		t.Fatal(err)
 	}
-	next(t, running)
+	next(t, "the handler to run", running)
 	_ = c.conn.Close()
 	concluded(t, g, 3)
 	for range 2 {

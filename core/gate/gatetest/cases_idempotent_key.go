@@ -132,7 +132,7 @@ func idempotentReused(t *testing.T, d Driver) {
 	if err := c.write("POST", "/orders", "tea", keyed("17", "Content-Length: 3")...); err != nil {
 		t.Fatal(err)
 	}
-	next(t, running)
+	next(t, "the handler to run", running)
 	for range 2 {
 		dial(t, address).post("/orders", "two", keyed("17")...).isProblem(t, 422, "key-reused", "The key was used for another request")
 		buy(t, address).isInFlight(t)

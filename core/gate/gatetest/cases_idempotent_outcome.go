@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -16,15 +17,28 @@ import (
 )
 
 // becoming serves /orders with a handler that notes the attempt of each run.
-func becoming(t *testing.T, d Driver, policy idempotency.Policy, opts *gate.IdempotentOptions, h Handler) (address string, g *idempotency.Guard, attempts *[]int64) {
-	g, attempts = newGuardOf(t, d, policy, idempotency.Options{}), new([]int64)
+func becoming(t *testing.T, d Driver, policy idempotency.Policy, opts *gate.IdempotentOptions, h Handler) (address string, g *idempotency.Guard, runs *attempts) {
+	g, runs = newGuardOf(t, d, policy, idempotency.Options{}), new(attempts)
 	return d.Serve(t, App{
 		OnError: func(x Exchange, _ error) { _ = say(418, "sorry")(x) },
 		Routes: []Route{guarded(g, opts, func(x Exchange) error {
-			*attempts = append(*attempts, claimed(t, x).Attempt()) // one after the other
+			runs.note(claimed(t, x).Attempt())
 			return h(x)
 		})},
-	}), g, attempts
+	}), g, runs
+}
+
+// attempts are those that ran. What the network orders is no order for the race detector
+// if a framework polls its connections itself, so they are locked.
+type attempts struct {
+	mu sync.Mutex
+	n  []int64
+}
+
+func (a *attempts) note(n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.n = append(a.n, n)
 }
 
 // concluded awaits the end of n claims.
@@ -36,10 +50,12 @@ func concluded(t testing.TB, g *idempotency.Guard, n int) {
 	})
 }
 
-func ran(t testing.TB, attempts *[]int64, want ...int64) {
+func ran(t testing.TB, runs *attempts, want ...int64) {
 	t.Helper()
-	if !slices.Equal(*attempts, want) {
-		t.Errorf("the handler ran as the attempts %d, want %d", *attempts, want)
+	runs.mu.Lock()
+	defer runs.mu.Unlock()
+	if !slices.Equal(runs.n, want) {
+		t.Errorf("the handler ran as the attempts %d, want %d", runs.n, want)
 	}
 }
 
@@ -126,7 +142,7 @@ func idempotentInDoubt(t *testing.T, d Driver) {
 			concluded(t, g, 1)
 			for range 2 {
 				buy(t, address).isInDoubt(t)
-				if err := next(t, told); !errors.Is(err, idempotency.ErrInDoubt) {
+				if err := next(t, "OnError to be told", told); !errors.Is(err, idempotency.ErrInDoubt) {
 					t.Errorf("the hook was told %v, want %v", err, idempotency.ErrInDoubt)
 				}
 			}

@@ -48,7 +48,7 @@ func inFlight(t *testing.T, d Driver) {
 		if err := held[i].write("GET", "/slow", ""); err != nil {
 			t.Fatal(err)
 		}
-		next(t, running)
+		next(t, "the handler to run", running)
 	}
 	const problem = `{"title":"Too many requests are in flight","status":429,"detail":"Retry after 1 s."}` + "\n"
 	for range 2 {
@@ -119,7 +119,7 @@ func inFlightGone(t *testing.T, d Driver) {
 	if err := gone.write("GET", "/slow", ""); err != nil {
 		t.Fatal(err)
 	}
-	next(t, running)
+	next(t, "the handler to run", running)
 	_ = gone.conn.Close()
 	if a := get(t, address, "/slow"); a.status != 429 {
 		t.Errorf("while the handler still ran, another request got %d, want 429", a.status)

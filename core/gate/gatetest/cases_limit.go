@@ -221,7 +221,7 @@ func unknownRoute(t *testing.T, d Driver) {
 		Routes: []Route{{Method: "GET", Pattern: "/detail", Handler: say(200, "ok")}},
 	})
 	a := get(t, address, "/nowhere")
-	if err := next(t, hooked); a.status != 500 || !strings.Contains(err.Error(), "route") {
+	if err := next(t, "OnError to be told", hooked); a.status != 500 || !strings.Contains(err.Error(), "route") {
 		t.Errorf("got %d, and the hook told %v, want 500 and an error that names the route", a.status, err)
 	}
 	if strings.Contains(a.body, "route") {

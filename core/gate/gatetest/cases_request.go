@@ -62,7 +62,7 @@ func rewritten(t *testing.T, d Driver) {
 		})},
 	}}})
 	get(t, address, "/users/a%20b").is(t, 200, "ok", "Content-Type: "+plain)
-	if got, want := next(t, reports), "/users/a%20b | /users/{id} | a b"; got != want {
+	if got, want := next(t, "the gate to report the path and the route", reports), "/users/a%20b | /users/{id} | a b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -190,7 +190,7 @@ func queries(t *testing.T, d Driver) {
 		if a.status == 400 {
 			continue // by the server
 		}
-		if key := next(t, keys); key != a.body {
+		if key := next(t, "the gate to report its key", keys); key != a.body {
 			t.Errorf("%s: the gate keys by %q, and the handler reads %q, want the same", query, key, a.body)
 		}
 	}

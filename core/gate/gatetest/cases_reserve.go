@@ -233,12 +233,12 @@ func reserveGone(t *testing.T, d Driver) {
 			if err := gone.write("POST", "/flash/"+phone+"?who=ann", "", buyer+": ann", "Content-Length: 0"); err != nil {
 				t.Fatal(err)
 			}
-			next(t, running)
+			next(t, "the handler to run", running)
 			if succeeds {
 				stands(t, s, 0, 1, 0)
 			}
 			_ = gone.conn.Close()
-			next(t, ended)
+			next(t, "the handler's context to end", ended)
 			end()
 			await(t, "the end of the reservation", func() bool {
 				n := s.Stats()

@@ -58,11 +58,11 @@ func routes(t *testing.T, d Driver) {
 		for _, method := range []string{"GET", "HEAD"} {
 			if a := c.do(method, target); a.status != 200 {
 				t.Errorf("%s %s: got %d, want 200", method, target, a.status)
-			} else if got := next(t, own); got != want {
+			} else if got := next(t, "the route's gate to report the route", own); got != want {
 				t.Errorf("%s %s: the route's gate was told %+v, want %+v", method, target, got, want)
 			}
 			// Outside the router, a gate is told the right route or none.
-			if got := next(t, global); got != want && got != (located{}) {
+			if got := next(t, "the outer gate to report the route", global); got != want && got != (located{}) {
 				t.Errorf("%s %s: the outer gate was told %+v, want %+v or nothing", method, target, got, want)
 			}
 		}
@@ -71,7 +71,7 @@ func routes(t *testing.T, d Driver) {
 		if a := c.do("GET", target); a.status != 404 {
 			t.Errorf("%s: got %d, want 404", target, a.status)
 		}
-		if got := next(t, global); got != (located{}) {
+		if got := next(t, "the outer gate to report the route", global); got != (located{}) {
 			t.Errorf("%s: the outer gate was told %+v of a path without a route, want nothing", target, got)
 		}
 	}
@@ -127,10 +127,10 @@ func escapes(t *testing.T, d Driver) {
 			target := fmt.Sprintf(pattern, escaped)
 			if a := c.do("GET", target); a.status != 200 {
 				t.Errorf("%s: got %d, want 200", target, a.status)
-			} else if got := next(t, own); got != told && got != spaced(told) {
+			} else if got := next(t, "the route's gate to report the route", own); got != told && got != spaced(told) {
 				t.Errorf("%s: the route's gate keys by %+v, want %+v", target, got, told)
 			}
-			if got := next(t, global); got != told && got != spaced(told) && got != (located{}) {
+			if got := next(t, "the outer gate to report the route", global); got != told && got != spaced(told) && got != (located{}) {
 				t.Errorf("%s: the outer gate keys by %+v, want %+v or nothing", target, got, told)
 			}
 		}
@@ -140,15 +140,16 @@ func escapes(t *testing.T, d Driver) {
 // params: a gate finds the parameter that the handler gets. All spellings that the
 // handler can take for one value, whether or not it decodes, are one key.
 func params(t *testing.T, d Driver) {
-	var keyed, found, got string
+	type told struct{ keyed, found string }
+	gates, handlers := make(chan told, 16), make(chan string, 16)
 	address := d.Serve(t, App{Routes: []Route{{
 		Method: "GET", Pattern: "/orders/{id}",
 		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
-			keyed, found = param(q, "id"), q.Param("id")
+			gates <- told{param(q, "id"), q.Param("id")}
 			return gate.Pass{}
 		})},
 		Handler: func(x Exchange) error {
-			got = strings.Clone(x.Param("id"))
+			handlers <- strings.Clone(x.Param("id"))
 			return say(200, "ok")(x)
 		},
 	}}})
@@ -157,6 +158,8 @@ func params(t *testing.T, d Driver) {
 		if a := c.do("GET", "/orders/"+escaped); a.status != 200 {
 			t.Fatalf("%s: got %d, want 200", escaped, a.status)
 		}
+		asked, got := next(t, "the gate to report the parameter", gates), next(t, "the handler to report the parameter", handlers)
+		keyed, found := asked.keyed, asked.found
 		if found != got {
 			t.Errorf("%s: the gate finds %q, and the handler %q, want the same", escaped, found, got)
 		}
@@ -202,7 +205,7 @@ func paramsExclude(t *testing.T, d Driver) {
 		if err := held.write("GET", "/orders/"+pair[0], ""); err != nil {
 			t.Fatal(err)
 		}
-		first := order(next(t, entered))
+		first := order(next(t, "a handler to run", entered))
 		if err := other.write("GET", "/orders/"+pair[1], ""); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +239,7 @@ func paramsExclude(t *testing.T, d Driver) {
 			t.Fatal(err)
 		}
 		if waiting == 2 {
-			next(t, refused)
+			next(t, "the answer to the second request", refused)
 		}
 	}
 }
@@ -249,9 +252,9 @@ func invalidEscapes(t *testing.T, d Driver) {
 		if a.status == 400 {
 			continue
 		}
-		if got, want := next(t, own), (located{route: "/users/{id}", id: escaped}); a.status != 200 || got != want {
+		if got, want := next(t, "the route's gate to report the route", own), (located{route: "/users/{id}", id: escaped}); a.status != 200 || got != want {
 			t.Errorf("%s: got %d, and the gate was told %+v, want %+v", escaped, a.status, got, want)
 		}
-		next(t, global)
+		next(t, "the outer gate to report the route", global)
 	}
 }

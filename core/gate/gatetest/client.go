@@ -28,16 +28,17 @@ func lasting() time.Duration { return 4 * patience() }
 // client speaks HTTP/1.1 on one connection and changes nothing on the way: it cleans no
 // target, adds no field and follows no redirect. It has patience for each request.
 type client struct {
-	t    testing.TB
-	conn net.Conn
-	in   *bufio.Reader
+	t     testing.TB
+	conn  net.Conn
+	in    *bufio.Reader
+	asked string // the target of the last request
 }
 
 func dial(t testing.TB, address string) *client {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, patience())
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("waited for a connection to the server: %v", err)
 	}
 	_ = conn.SetDeadline(time.Now().Add(patience()))
 	t.Cleanup(func() { _ = conn.Close() })
@@ -55,6 +56,7 @@ func (c *client) write(method, target, body string, lines ...string) error {
 		raw.WriteString(line + "\r\n")
 	}
 	raw.WriteString("\r\n" + body)
+	c.asked = target
 	_ = c.conn.SetDeadline(time.Now().Add(patience()))
 	_, err := io.WriteString(c.conn, raw.String())
 	return err
@@ -65,11 +67,11 @@ func (c *client) read(method string) (answer, error) {
 	for {
 		response, err := http.ReadResponse(c.in, &http.Request{Method: method})
 		if err != nil {
-			return answer{}, fmt.Errorf("no response to %s: %w", method, err)
+			return answer{}, fmt.Errorf("waited for the answer to %s %s: %w", method, c.asked, err)
 		}
 		body, err := io.ReadAll(response.Body)
 		if err != nil {
-			return answer{}, fmt.Errorf("the body of the response broke off after %q: %w", body, err)
+			return answer{}, fmt.Errorf("waited for the rest of the answer to %s %s after %.40q: %w", method, c.asked, body, err)
 		}
 		if response.StatusCode >= 200 {
 			return answer{response.StatusCode, response.Header, string(body)}, nil

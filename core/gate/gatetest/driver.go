@@ -10,8 +10,9 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Driver is an adapter under test. The fields that are not functions say what the
-// framework can do. Their zero value stands for a framework that cannot.
+// Driver is an adapter under test. Serve, Key, Native and Redis are required. The fields
+// that are not functions say what the framework can do. Their zero value stands for a
+// framework that cannot.
 type Driver struct {
 	// Serve mounts app with the adapter's Middleware and Handler, listens on a loopback
 	// port until the test's cleanup, and returns its host:port. If Middleware or Handler
@@ -42,12 +43,14 @@ type Driver struct {
 	// BodyFirst says that the server has read a request's body before any handler runs.
 	// Then a broken body reaches no gate, and middleware cannot use one up.
 	BodyFirst bool
-	// ForbidsTrailers says that the server refuses a request whose trailer declares or
-	// has a field that no trailer may have (RFC 9110 section 6.5.1), such as
-	// X-Forwarded-For.
-	ForbidsTrailers bool
+	// RefusedTrailers are fields for which the server refuses a request if its trailer
+	// declares or has one, because no trailer may have it (RFC 9110 section 6.5.1).
+	RefusedTrailers []string
 	// Hijack says that Exchange.Hijack works.
 	Hijack bool
+	// HijackAnswers says that the server sends the response of a handler before it hands
+	// the connection over. Leave gets its status and header then.
+	HijackAnswers bool
 	// Disconnect says that a request's context ends when the client is gone.
 	Disconnect bool
 }
@@ -105,7 +108,8 @@ type Handler func(x Exchange) error
 type Middleware func(x Exchange, next func() error) error
 
 // Exchange is a request and its response. It works with the framework's own means and
-// none of the adapter's.
+// none of the adapter's. To begin with a few methods, embed the interface in your type:
+// the subtests that call another method fail and name it.
 type Exchange interface {
 	Context() context.Context
 	SetContext(ctx context.Context)

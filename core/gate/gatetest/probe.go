@@ -78,12 +78,12 @@ func await(t testing.TB, what string, holds func() bool) {
 }
 
 // next waits for what a gate or a handler reports.
-func next[T any](t testing.TB, reports <-chan T) (report T) {
+func next[T any](t testing.TB, what string, reports <-chan T) (report T) {
 	t.Helper()
 	select {
 	case report = <-reports:
 	case <-time.After(patience()):
-		t.Fatalf("gave up after %v: waited for a report of a gate or a handler", patience())
+		t.Fatalf("gave up after %v: waited for %s", patience(), what)
 	}
 	return report
 }
