@@ -45,6 +45,9 @@ func NewBody(src io.ReadCloser, length int64, encoded bool) *Body {
 // if others have read from it before. The same call returns the same result again. After
 // each call the handler reads what it would have read without the gate.
 func (b *Body) Bytes(max int64) ([]byte, error) {
+	if !b.made() {
+		return nil, errNotMade
+	}
 	max = min(max, math.MaxInt64-1)
 	if b.length > max && b.end == nil {
 		return nil, gate.ErrBodyTooLarge
@@ -62,6 +65,10 @@ func (b *Body) Bytes(max int64) ([]byte, error) {
 	b.rewind()
 	return slices.Clip(b.ahead), nil
 }
+
+func (b *Body) made() bool { return b != nil && b.src != nil }
+
+var errNotMade = errors.New("adapter: a nil or zero Body: make it with NewBody")
 
 // missing tells a body that others have read from one that ended: both end with io.EOF.
 func (b *Body) missing() error {
@@ -115,6 +122,9 @@ func (b *Body) rewind() { b.next, b.closed = 0, false }
 
 // Read reads the body from its first byte on, or from where the last Read ended.
 func (b *Body) Read(p []byte) (int, error) {
+	if !b.made() {
+		return 0, errNotMade
+	}
 	if b.closed {
 		return 0, http.ErrBodyReadAfterClose
 	}
@@ -134,6 +144,9 @@ func (b *Body) Read(p []byte) (int, error) {
 
 // Close closes what NewBody was given. A later call of Bytes opens what was read again.
 func (b *Body) Close() error {
+	if !b.made() {
+		return errNotMade
+	}
 	b.closed = true
 	return b.src.Close()
 }

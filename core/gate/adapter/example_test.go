@@ -20,7 +20,7 @@ type request struct {
 
 func (q request) Context() context.Context {
 	return context.WithValue(context.Background(), "user", q.c.user)
-} //nolint:staticcheck // as a framework does it
+}
 
 // native is the framework's own request.
 type native struct{ user string }
