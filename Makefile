@@ -10,14 +10,14 @@ FUZZTIME ?= 20s
 
 # The modules that users import or run. The others are in nightly alone: their databases
 # and other people's libraries take longer to compile than they are worth in each run.
-LIBRARY := . echo5limit fiber3limit grpclimit contrib/prometheus contrib/otel cmd/neap
+LIBRARY := . echo5limit fiber3limit hertzlimit grpclimit contrib/prometheus contrib/otel cmd/neap
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## send real HTTP to all six frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
+demo: ## send real HTTP to all seven frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
 	@echo 'Compiling: the first time this takes some minutes.' >&2
 	@go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
 

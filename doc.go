@@ -4,7 +4,7 @@
 // idempotency keys, payment callbacks and stock. They are exact across all instances of a
 // service, and take one round trip each to the Redis or Valkey that you already run. A
 // decision is one Lua script, which Redis runs atomically. Adapters mount them in net/http,
-// Gin, Echo v4 and v5, and Fiber v2 and v3.
+// Gin, Echo v4 and v5, Fiber v2 and v3, and Hertz.
 //
 // This server admits 10 requests a second from each address, with bursts of 20. It needs
 // a Redis on localhost:6379:
@@ -74,6 +74,7 @@
 //   - [github.com/neap-go/neap/echo5limit]: Echo v5. It is a module of its own.
 //   - [github.com/neap-go/neap/fiberlimit]: Fiber v2.
 //   - [github.com/neap-go/neap/fiber3limit]: Fiber v3. It is a module of its own.
+//   - [github.com/neap-go/neap/hertzlimit]: Hertz. It is a module of its own.
 //   - [github.com/neap-go/neap/grpclimit]: gRPC servers and clients. It is a module of its own.
 //
 // These packages are for tests, operation, scripts of your own, and adapters of your own:

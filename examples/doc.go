@@ -1,7 +1,7 @@
 // Package examples has a directory for each scenario:
 //
 //   - nethttp, gin, echo, fiber: the smallest program, a limit for each address
-//   - newer: the same for Echo v5 and Fiber v3, a module of its own, for their versions
+//   - newer: the same for Echo v5, Fiber v3 and Hertz, a module of its own, for their versions
 //   - neighbours: recipes beside other libraries and proxies, a module of its own, for
 //     their sake; docs/neighbours.md shows them
 //   - grpc: limits before and behind gRPC, and before connect-go, a module of its own

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // busy machine a decision may be made without Redis, after a budget of 50 ms.
 func TestSmallestPrograms(t *testing.T) {
 	t.Parallel()
-	for _, framework := range []string{"nethttp", "gin", "echo", "fiber", "newer/echo5", "newer/fiber3"} {
+	for _, framework := range []string{"nethttp", "gin", "echo", "fiber", "newer/echo5", "newer/fiber3", "newer/hertz"} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)

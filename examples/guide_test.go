@@ -21,7 +21,7 @@ var (
 func TestTheGuideIsTrue(t *testing.T) {
 	t.Parallel()
 	pages := append(chapters(t), guideList)
-	code, lua, files := compiled(t), allLua(t), guideFiles(t)
+	code, lua, files := compiled(t, "."), allLua(t), guideFiles(t)
 	var all strings.Builder
 	quoted := map[string]bool{}
 	for _, page := range pages {

@@ -55,6 +55,13 @@ program() {
 	app.Use(fiber3limit.Middleware(limited)) // neap
 	app.Get("/", func(c fiber.Ctx) error { return c.SendString(rdb.Ping(c.Context()).Val()) })
 	log.Fatal(app.Listen(":8080"))' ;;
+	hertzlimit) imports='"context"
+			"github.com/cloudwego/hertz/pkg/app"
+			"github.com/cloudwego/hertz/pkg/app/server"' serve='
+	h := server.Default()
+	h.Use(hertzlimit.Middleware(limited)) // neap
+	h.GET("/", func(ctx context.Context, c *app.RequestContext) { c.String(200, rdb.Ping(ctx).Val()) })
+	log.Fatal(h.Run())' ;;
 	esac
 	cat <<-END
 		package main
@@ -96,7 +103,7 @@ app() {
 			cp "$work/before/go.mod" "$work/before/go.sum" .
 			go mod edit -replace=$module="$top" -require=$module@v0.0.0
 			case $adapter in
-			*[35]limit) go mod edit -replace=$module/"$adapter=$top/$adapter" -require=$module/"$adapter@v0.0.0" ;;
+			*[35]limit | hertzlimit) go mod edit -replace=$module/"$adapter=$top/$adapter" -require=$module/"$adapter@v0.0.0" ;;
 			esac
 		else
 			program "$adapter" | grep -v '// neap$' >main.go
@@ -155,13 +162,14 @@ latest() {
 	fiberlimit) echo "github.com/gofiber/fiber/v2@$(required github.com/gofiber/fiber/v2)" ;;
 	echo5limit) echo "github.com/labstack/echo/v5@$(cd echo5limit && required github.com/labstack/echo/v5)" ;;
 	fiber3limit) echo "github.com/gofiber/fiber/v3@$(cd fiber3limit && required github.com/gofiber/fiber/v3)" ;;
+	hertzlimit) echo "github.com/cloudwego/hertz@$(cd hertzlimit && required github.com/cloudwego/hertz)" ;;
 	esac
 }
 
 echo "| adapter | modules in the binary | binary | downloaded to build | downloaded to tidy | modules in go.sum | raised |"
 echo "|---|---|---|---|---|---|---|"
 building=yes
-for adapter in nethttp ginlimit echolimit fiberlimit echo5limit fiber3limit; do
+for adapter in nethttp ginlimit echolimit fiberlimit echo5limit fiber3limit hertzlimit; do
 	measure $adapter "github.com/redis/go-redis/v9@$redis" $(latest $adapter)
 	echo "| \`$adapter\` | $(linked) | $(both size) | $(both built) | $(both tidied) | $(both sum) | $(raised) |"
 done

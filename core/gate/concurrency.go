@@ -35,9 +35,9 @@ type ConcurrencyOptions struct {
 //   - 500 if the key is wired wrongly or fails.
 //
 // A request is in flight until its handler has returned or panicked, however slow the
-// handler is and whether or not the client still listens. On Fiber it is also in flight
-// while fasthttp writes a body that is a stream, and while the function of Hijack runs.
-// Its slot is free before the response has ended, unless all of it was flushed before.
+// handler is and whether or not the client still listens. On Fiber and Hertz it is also in
+// flight while the server writes a body that is a stream, and while the function of Hijack
+// runs. Its slot is free before the response has ended, unless all of it was flushed before.
 //
 // What a handler leaves behind is not counted: a goroutine, and a connection that was
 // taken over and lives on.

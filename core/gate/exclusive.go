@@ -48,9 +48,9 @@ type ExclusiveOptions struct {
 // there the handler runs on.
 //
 // The end of the context does not end the handler. The lock is held until the handler has
-// returned or panicked, and it is renewed until then unless it was lost. On Fiber it is
-// also held while fasthttp writes a body that is a stream, and while the function of
-// Hijack runs. It is free before the response has ended, unless all of it was flushed
+// returned or panicked, and it is renewed until then unless it was lost. On Fiber and Hertz
+// it is also held while the server writes a body that is a stream, and while the function
+// of Hijack runs. It is free before the response has ended, unless all of it was flushed
 // before.
 //
 // What a handler leaves behind has no lock: a goroutine, and a connection that was taken

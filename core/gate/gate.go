@@ -85,13 +85,13 @@ type Pass struct {
 	// Capture is how many bytes of the response body Leave gets. With 0, Leave gets the
 	// status and the header only.
 	Capture int64
-	// Leave, if it is set, is called exactly once, after the handler. On Fiber the handler
-	// may return before its answer has ended: fasthttp then writes a body that is a
-	// stream, or runs the function of Hijack. Leave is called after that.
+	// Leave, if it is set, is called exactly once, after the handler. On Fiber and Hertz the
+	// handler may return before its answer has ended: the server then writes a body that is
+	// a stream, or runs the function of Hijack. Leave is called after that.
 	//
 	// Leave gets what the client sees, which includes answers that the framework rendered
 	// from an error. It gets nil after a panic, if the answer was left to middleware
-	// outside the gate, and if a stream of Fiber's cannot be read to its end.
+	// outside the gate, and if a stream that the server writes cannot be read to its end.
 	Leave func(*Reply)
 }
 

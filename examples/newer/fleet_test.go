@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/cloudwego/hertz/pkg/common/hlog"
 	"github.com/gofiber/fiber/v3"
 	"github.com/labstack/echo/v5"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/neap-go/neap/internal/fleet"
 )
 
-// six are all frameworks: here the server of Fiber v2 is the fasthttp of Fiber v3.
-var six = fleet.Fleet{
+// seven are all frameworks: here the server of Fiber v2 is the fasthttp of Fiber v3.
+var seven = fleet.Fleet{
 	"echo5": {
 		Instance: func(tb testing.TB, g gate.Gate, do fleet.Work) string {
 			e := echo.New()
@@ -49,6 +50,7 @@ var six = fleet.Fleet{
 			return listening(tb, app)
 		},
 	},
+	"hertz": hertz,
 }
 
 func listening(tb testing.TB, app *fiber.App) (address string) {
@@ -60,14 +62,15 @@ func listening(tb testing.TB, app *fiber.App) (address string) {
 
 func TestMain(m *testing.M) {
 	warmFiber()
-	maps.Copy(six, fleet.Four)
-	six.Main(m)
+	hlog.SetLevel(hlog.LevelError) // Hertz logs each server
+	maps.Copy(seven, fleet.Four)
+	seven.Main(m)
 }
 
 func TestFleet(t *testing.T) {
 	t.Parallel()
-	if len(six) != 6 {
-		t.Errorf("got %d frameworks, want 6", len(six))
+	if len(seven) != 7 {
+		t.Errorf("got %d frameworks, want 7", len(seven))
 	}
-	six.Test(t)
+	seven.Test(t)
 }

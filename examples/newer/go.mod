@@ -6,14 +6,17 @@ replace (
 	github.com/neap-go/neap => ../..
 	github.com/neap-go/neap/echo5limit => ../../echo5limit
 	github.com/neap-go/neap/fiber3limit => ../../fiber3limit
+	github.com/neap-go/neap/hertzlimit => ../../hertzlimit
 )
 
 require (
+	github.com/cloudwego/hertz v0.10.4
 	github.com/gofiber/fiber/v3 v3.1.0
 	github.com/labstack/echo/v5 v5.3.1
 	github.com/neap-go/neap v0.0.0
 	github.com/neap-go/neap/echo5limit v0.0.0-00010101000000-000000000000
 	github.com/neap-go/neap/fiber3limit v0.0.0-00010101000000-000000000000
+	github.com/neap-go/neap/hertzlimit v0.0.0-00010101000000-000000000000
 	github.com/redis/go-redis/v9 v9.23.0
 )
 
@@ -25,8 +28,11 @@ require (
 	github.com/bytedance/sonic/loader v0.5.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cloudwego/base64x v0.1.6 // indirect
+	github.com/cloudwego/gopkg v0.1.4 // indirect
+	github.com/cloudwego/netpoll v0.7.2 // indirect
 	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
+	github.com/fsnotify/fsnotify v1.5.4 // indirect
 	github.com/gabriel-vasile/mimetype v1.4.12 // indirect
 	github.com/gin-contrib/sse v1.1.0 // indirect
 	github.com/gin-gonic/gin v1.12.0 // indirect
@@ -58,6 +64,9 @@ require (
 	github.com/rivo/uniseg v0.2.0 // indirect
 	github.com/sony/gobreaker/v2 v2.4.0 // indirect
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1 // indirect
+	github.com/tidwall/gjson v1.14.4 // indirect
+	github.com/tidwall/match v1.1.1 // indirect
+	github.com/tidwall/pretty v1.2.0 // indirect
 	github.com/tinylib/msgp v1.6.3 // indirect
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/ugorji/go/codec v1.3.1 // indirect

@@ -21,6 +21,7 @@ var frameworks = []quickstart.Framework{
 	{Name: "echo5", Title: "Echo v5"},
 	{Name: "fiber", Title: "Fiber v2", Serve: newFiber},
 	{Name: "fiber3", Title: "Fiber v3"},
+	{Name: "hertz", Title: "Hertz"},
 }
 
 func newGin(routes []quickstart.Route) host.Server {

@@ -1,5 +1,5 @@
-// Quickstart serves the same limited routes on net/http, Gin, Echo v4 and v5, and
-// Fiber v2 and v3.
+// Quickstart serves the same limited routes on net/http, Gin, Echo v4 and v5,
+// Fiber v2 and v3, and Hertz.
 //
 // By default it sends them requests, shows what they answer and fails when a
 // count is off; with -serve it waits for requests of yours. Without -redis the

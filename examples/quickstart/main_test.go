@@ -40,7 +40,7 @@ var buildOnce func() (program string, err error)
 // buildNewer is newer, and has the race detector on when the tests have. It looks at
 // what this module does not compile, so that go test runs again when that changes.
 func buildNewer(dir string) (program string, err error) {
-	for _, where := range []string{"../newer", "../newer/quickstart", "../../echo5limit", "../../fiber3limit"} {
+	for _, where := range []string{"../newer", "../newer/quickstart", "../../echo5limit", "../../fiber3limit", "../../hertzlimit"} {
 		files, err := filepath.Glob(where + "/*")
 		if err != nil || len(files) == 0 {
 			return "", fmt.Errorf("%s has the files %q: %w", where, files, err)
@@ -66,11 +66,11 @@ func TestRunSaysWhatIsWrongAndTheRemedy(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"-h", 0, []string{"-framework", "nethttp, gin, echo, echo5, fiber, fiber3", "-redis", "-addr", "-serve", "-budget", "250ms"}},
+		{"-h", 0, []string{"-framework", "nethttp, gin, echo, echo5, fiber, fiber3, hertz", "-redis", "-addr", "-serve", "-budget", "250ms"}},
 		{"-serve -budget -1s", 1, []string{"Budget", "-1s"}},
 		{"-what", 2, []string{"-what"}},
 		{"now", 2, []string{`"now"`, "flags"}},
-		{"-framework rails", 2, []string{`"rails"`, "nethttp, gin, echo, echo5, fiber, fiber3"}},
+		{"-framework rails", 2, []string{`"rails"`, "nethttp, gin, echo, echo5, fiber, fiber3, hertz"}},
 		{"-redis localhost:6379", 1, []string{"redis://localhost:6379"}},
 		{"-redis redis://:secret%zz@localhost:6379", 1, []string{"redis://localhost:6379"}},
 		{"-redis redis://:secret@localhost:6379?what=1", 1, []string{"redis://localhost:6379"}},
@@ -82,6 +82,7 @@ func TestRunSaysWhatIsWrongAndTheRemedy(t *testing.T) {
 		{"-framework fiber -serve -addr " + taken, 1, []string{taken, "-addr"}},
 		{"-framework echo5 -addr " + taken, 1, []string{"not as expected:\nlisten tcp " + taken, "-addr"}},
 		{"-framework fiber3 -serve -addr " + taken, 1, []string{taken, "-addr"}},
+		{"-framework hertz -addr " + taken, 1, []string{"listen tcp " + taken, "-addr"}},
 		{"-framework fiber3 -serve -budget -1s", 1, []string{"Budget", "-1s"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {

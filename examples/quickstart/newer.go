@@ -14,17 +14,17 @@ import (
 	"github.com/neap-go/neap/examples/internal/quickstart"
 )
 
-// newer builds the program that serves Echo v5 and Fiber v3. It is of a module of its
-// own, because what these frameworks require would raise versions of this one.
+// newer builds the program that serves Echo v5, Fiber v3 and Hertz. It is of a module of
+// its own, because what these frameworks require would raise versions of this one.
 func newer(module string, flags ...string) quickstart.Build {
 	const remedy = "run `go run ./examples/quickstart` in a clone of neap, with go in the PATH; " +
 		"-framework nethttp, gin, echo and fiber need neither"
 	return func(ctx context.Context, dir string) (program string, err error) {
 		if _, err := os.Stat(filepath.Join(module, "go.mod")); module == "" || err != nil {
-			return "", errors.New("Echo v5 and Fiber v3 are served from the module examples/newer, which is not there: " + remedy)
+			return "", errors.New("Echo v5, Fiber v3 and Hertz are served from the module examples/newer, which is not there: " + remedy)
 		}
 		if _, err := exec.LookPath("go"); err != nil {
-			return "", fmt.Errorf("Echo v5 and Fiber v3 are served from a module that is to be built: %w: %s", err, remedy)
+			return "", fmt.Errorf("Echo v5, Fiber v3 and Hertz are served from a module that is to be built: %w: %s", err, remedy)
 		}
 		program = filepath.Join(dir, "quickstart.exe") // as Windows wants it
 		args := slices.Concat([]string{"build", "-C", module, "-o", program}, flags, []string{"./quickstart"})

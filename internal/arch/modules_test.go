@@ -45,6 +45,7 @@ func TestAdaptersAddFewModules(t *testing.T) {
 		{"", "./fiberlimit", fiber + "/v2"},
 		{"echo5limit", ".", echo + "/v5"},
 		{"fiber3limit", ".", fiber + "/v3"},
+		{"hertzlimit", ".", hertz + "/pkg/app"},
 		{"grpclimit", ".", "google.golang.org/grpc"},
 	} {
 		known := append(modules(t, a.dir, a.framework), adds...)
@@ -61,6 +62,28 @@ func TestAdaptersAddFewModules(t *testing.T) {
 	for _, m := range own {
 		if name := strings.TrimPrefix(m, "github.com/"); m != module && !strings.Contains(string(text), "`"+name+"`") {
 			t.Errorf("docs/dependencies.md does not name %s, want each module that neap adds", name)
+		}
+	}
+}
+
+// TestAThirdPartyCouldWriteHertzlimit: this adapter is the example of docs/adapters.md. So
+// neither it nor its tests import what others cannot.
+func TestAThirdPartyCouldWriteHertzlimit(t *testing.T) {
+	t.Parallel()
+	touch(t)
+	cmd := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "./...")
+	cmd.Dir, cmd.Stderr = root+"/hertzlimit", os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	imports := strings.Fields(string(out))
+	if !slices.Contains(imports, module+"/core/gate/adapter") {
+		t.Errorf("hertzlimit imports %q, want core/gate/adapter among them", imports)
+	}
+	for _, i := range imports {
+		if under(i, module) && slices.Contains(strings.Split(i, "/"), "internal") {
+			t.Errorf("hertzlimit imports %s, want only what a third party can import", i)
 		}
 	}
 }

@@ -39,6 +39,7 @@ var targets = []target{
 	{name: "echo5limit", sources: echo5Bugs},
 	{name: "fiber3limit", sources: fiber3Bugs},
 	{name: "grpclimit", sources: grpcBugs},
+	{name: "hertzlimit", sources: hertzBugs},
 	{name: "core/limit/internal/kind", sources: kindBugs, busy: true},
 	{name: "core/limit/internal/line", sources: lineBugs, busy: true},
 	{name: "core/limit", sources: slices.Concat(limitScripts, limitBugs), tests: "^TestTable$", instead: limitTests, busy: true, growing: true},

@@ -16,6 +16,7 @@ import (
 var frameworks = []quickstart.Framework{
 	{Name: "echo5", Title: "Echo v5", Serve: newEcho},
 	{Name: "fiber3", Title: "Fiber v3", Serve: newFiber},
+	{Name: "hertz", Title: "Hertz", Serve: newHertz},
 }
 
 func newEcho(routes []quickstart.Route) host.Server {

@@ -1,0 +1,140 @@
+package hertzlimit_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/cloudwego/hertz/pkg/app"
+	"github.com/cloudwego/hertz/pkg/app/server"
+	"github.com/cloudwego/hertz/pkg/common/ut"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/hertzlimit"
+)
+
+// A gate sees nothing of an answer that Hertz or middleware outside makes.
+func TestAnswersMadeOutside(t *testing.T) {
+	t.Parallel()
+	refusing := entering(func(gate.Request) gate.Pass {
+		return gate.Pass{Reply: &gate.Reply{Status: http.StatusForbidden, Refused: true}}
+	})
+	for name, c := range map[string]struct {
+		path    string
+		handler app.HandlerFunc
+		inner   gate.Gate
+		status  int // 0: unseen
+		refused bool
+	}{
+		"NoRoute": {"/nowhere", ok, gate.Chain(), 0, false},
+		"Error": {"/detail", func(_ context.Context, c *app.RequestContext) {
+			_ = c.Error(errors.New("failed"))
+		}, gate.Chain(), 0, false},
+		"ErrorWithAStatus": {"/detail", func(_ context.Context, c *app.RequestContext) {
+			c.AbortWithError(http.StatusTeapot, errors.New("failed"))
+		}, gate.Chain(), http.StatusTeapot, false},
+		"NothingWritten":       {"/detail", func(context.Context, *app.RequestContext) {}, gate.Chain(), http.StatusOK, false},
+		"RefusedWithoutARoute": {"/nowhere", ok, refusing, http.StatusForbidden, true},
+		"RefusedOfTheRoute":    {"/detail", ok, refusing, http.StatusForbidden, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			left := make(chan *gate.Reply, 1)
+			h := server.New(server.WithDisablePrintRoute(true))
+			h.Use(hertzlimit.Middleware(told(left)), hertzlimit.Middleware(c.inner))
+			h.GET("/detail", c.handler)
+			ut.PerformRequest(h.Engine, "GET", c.path, nil)
+			reply := next(t, "Leave", left)
+			switch {
+			case c.status == 0 && reply != nil:
+				t.Errorf("the gate saw %+v, want nothing", *reply)
+			case c.status > 0 && (reply == nil || reply.Status != c.status || reply.Refused != c.refused):
+				t.Errorf("the gate saw %+v, want the status %d, refused %t", reply, c.status, c.refused)
+			}
+		})
+	}
+}
+
+// A handler may send requests of its own through the engine. If one of them is refused, the
+// handler itself has still run.
+func TestRefusalOfAnEarlierRequest(t *testing.T) {
+	t.Parallel()
+	for body, refused := range map[string]bool{"answer": false, "no": true} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			left := make(chan *gate.Reply, 1)
+			h := server.New(server.WithDisablePrintRoute(true))
+			refuse := hertzlimit.Middleware(entering(func(gate.Request) gate.Pass {
+				return gate.Pass{Reply: &gate.Reply{Status: http.StatusTeapot, Body: []byte("no"), Refused: true}}
+			}))
+			h.GET("/detail", hertzlimit.Middleware(told(left)), func(ctx context.Context, c *app.RequestContext) {
+				refuse(ctx, c)
+				c.SetBodyString(body)
+			})
+			ut.PerformRequest(h.Engine, "GET", "/detail", nil)
+			if reply := next(t, "Leave", left); reply == nil || reply.Refused != refused {
+				t.Errorf("the gate saw %+v, want it refused: %t", reply, refused)
+			}
+		})
+	}
+}
+
+// By default Hertz decodes a path before it looks for the route.
+func TestEncodedSlashes(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[bool]string{false: "/orders/{id}/{part} a b", true: "/orders/{id} a/b "} {
+		h := server.New(server.WithUseRawPath(raw), server.WithDisablePrintRoute(true))
+		endpoint := hertzlimit.Handler(text(func(q gate.Request) string {
+			return q.Route() + " " + q.Param("id") + " " + q.Param("part")
+		}))
+		h.GET("/orders/:id", endpoint)
+		h.GET("/orders/:id/:part", endpoint)
+		if got := ut.PerformRequest(h.Engine, "GET", "/orders/a%2Fb", nil).Body.String(); got != want {
+			t.Errorf("with UseRawPath %t: got %q, want %q", raw, got, want)
+		}
+	}
+}
+
+func TestWhereTheRouteIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, mount := range map[string]func(h *server.Hertz, noting app.HandlerFunc){
+		"Use":   func(h *server.Hertz, noting app.HandlerFunc) { h.Use(noting); h.GET("/users/:id", ok) },
+		"Group": func(h *server.Hertz, noting app.HandlerFunc) { h.Group("/users", noting).GET("/:id", ok) },
+		"Route": func(h *server.Hertz, noting app.HandlerFunc) { h.GET("/users/:id", noting, ok) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got string
+			h := server.New(server.WithDisablePrintRoute(true))
+			mount(h, hertzlimit.Middleware(entering(func(q gate.Request) gate.Pass {
+				got = q.Route() + " " + q.Param("id")
+				return gate.Pass{}
+			})))
+			if ut.PerformRequest(h.Engine, "GET", "/users/7", nil); got != "/users/{id} 7" {
+				t.Errorf("the gate was told %q, want \"/users/{id} 7\"", got)
+			}
+		})
+	}
+}
+
+// A request of package ut has no connection.
+func TestWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	h := server.New(server.WithDisablePrintRoute(true))
+	h.GET("/", hertzlimit.Handler(text(func(q gate.Request) string {
+		key, err := gate.ByIP(nil)(q)
+		if err != nil {
+			t.Error(err)
+		}
+		return key
+	})))
+	if got := ut.PerformRequest(h.Engine, "GET", "/", nil).Body.String(); got != "ip=0.0.0.0" {
+		t.Errorf("the key is %q, want ip=0.0.0.0", got)
+	}
+}
+
+// text is an endpoint that answers with what the function returns.
+type text func(gate.Request) string
+
+func (f text) Serve(q gate.Request) gate.Reply { return gate.Reply{Body: []byte(f(q))} }
