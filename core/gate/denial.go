@@ -106,11 +106,16 @@ func (a *answers) refuse(r Request, err error) Pass {
 }
 
 // fault tells of an error that is answered with a 500. If there is no hook, a line in the
-// log says once that one is needed. It has no text of the error, which may name a key.
+// log says once that one is needed. It has no text of the error, which may name a key,
+// unless that is a remedy.
 func (a *answers) fault(r Request, err error) {
 	if a.onError == nil {
 		a.hint.Do(func() {
-			background.Log(nil, slog.LevelError, "neap: a gate answered a request with a 500; set OnError in its options to be told why", "route", r.Route())
+			about := []any{"route", r.Route()}
+			if m, is := errors.AsType[*miswired](err); is {
+				about = append(about, "remedy", m.remedy)
+			}
+			background.Log(nil, slog.LevelError, "neap: a gate answered a request with a 500; set OnError in its options to be told why", about...)
 		})
 	}
 	a.tell(r, err)

@@ -42,7 +42,8 @@
 // A refusal is application/problem+json (RFC 9457) unless a Render says otherwise. No
 // key, no error text and no name of a server reaches the client. Faults of the server are
 // answered with a bare 500 or 503. Only the OnError hook sees the reason, so set one. A
-// gate without the hook logs its first 500 to slog.Default, without the reason.
+// gate without the hook logs its first 500 to slog.Default, without the reason. If a key
+// lacks the route or its parameter, the line has the remedy.
 //
 // # Where the guarantees end
 //

@@ -57,6 +57,34 @@ func TestAFaultWithoutAHookIsLogged(t *testing.T) { //nolint:paralleltest // it 
 	}
 }
 
+// TestTheLogHasTheRemedy if a key lacks the route or its parameter, and the hook has it, too.
+func TestTheLogHasTheRemedy(t *testing.T) { //nolint:paralleltest // it sets what is global
+	for name, c := range map[string]struct {
+		key    gate.Key
+		route  string
+		remedy string
+	}{
+		"ByRoute without a route": {gate.ByRoute(), "", "mount the gate on the route itself"},
+		"ByParam without a route": {gate.ByParam("id"), "", "must also tell its route to net/http, as docs/neighbours.md shows"},
+		"ByParam of another name": {gate.ByParam("id"), "/orders/{order}", "name one that it has"},
+		"joined":                  {gate.Join(gate.Everyone, gate.ByRoute()), "", "mount the gate on the route itself"},
+	} {
+		var log bytes.Buffer
+		restore := redistest.DefaultLog(t, slog.NewTextHandler(&log, nil))
+		p := gate.RateLimit(hourly(t, 1), c.key, nil).Enter(&request{path: "/secret", route: c.route})
+		restore()
+		if lines := log.String(); status(p) != 500 || strings.Count(lines, "\n") != 1 || !strings.Contains(lines, c.remedy) || strings.Contains(lines, "secret") {
+			t.Errorf("%s: got %+v, and logged %q, want a 500 and a line with %q", name, p.Reply, lines, c.remedy)
+		}
+		if body := string(p.Reply.Body); strings.Contains(body, c.remedy) {
+			t.Errorf("%s: the client got %q, want nothing of the remedy", name, body)
+		}
+		if _, err := c.key(&request{path: "/secret", route: c.route}); !errors.Is(err, gate.ErrWiring) || !strings.Contains(err.Error(), c.remedy) {
+			t.Errorf("%s: got %v, want an ErrWiring that says %q", name, err, c.remedy)
+		}
+	}
+}
+
 // mute is a handler of a log that panics.
 type mute struct{ slog.Handler }
 

@@ -70,7 +70,8 @@ func noRoute(r Request, key string) error {
 	if err := lacks(r, key, "Route"); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s is mounted where the framework does not know the route yet; mount the gate on the route itself", ErrWiring, key)
+	return &miswired{key + " needs the route of the request, which the framework does not know here: mount the gate on the route itself; " +
+		"behind nethttp, a router other than http.ServeMux and chi must also tell its route to net/http, as docs/neighbours.md shows"}
 }
 
 // ByPath is the path of the request, without the query. Spellings that differ only in
@@ -144,7 +145,7 @@ func ByParam(name string) Key {
 			return "", noRoute(r, "ByParam")
 		}
 		if !strings.Contains(route, "{"+name+"}") {
-			return "", fmt.Errorf("%w: ByParam: the route %s has no parameter %q", ErrWiring, route, name)
+			return "", &miswired{fmt.Sprintf("ByParam: the route %s has no parameter %q: name one that it has, or read the value with a key of your own", route, name)}
 		}
 		value := percentFree(r.Param(name))
 		if value == "" {

@@ -16,6 +16,13 @@ var ErrMissing = errors.New("gate: the request carries no such key")
 // identifies nothing.
 var ErrWiring = errors.New("gate: wrong wiring")
 
+// miswired is an ErrWiring whose text has nothing of what a client sent, and no error of
+// others, so that the log may have it.
+type miswired struct{ remedy string }
+
+func (m *miswired) Error() string { return ErrWiring.Error() + ": " + m.remedy }
+func (m *miswired) Unwrap() error { return ErrWiring }
+
 // Refuse makes the error with which a [Key], or a function of a gate's options such as
 // Cost or Policies, refuses a request. The answer has this status and this title, and no
 // hook is told. The title reaches the client.
