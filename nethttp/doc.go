@@ -12,11 +12,15 @@
 // knows them if it is wrapped directly around the http.ServeMux: it asks the mux where
 // the request will go. Further out Route is "".
 //
-// A gate also knows the route of another router that writes its route into the Pattern of
-// the request, as chi does. gorilla/mux does not do that. A gate within it has no Route.
-// If gorilla/mux is inside of a http.ServeMux, the gate has the Route of the ServeMux, so
-// that [gate.ByRoute] is one key for all routes of the router. docs/neighbours.md has a
-// key that knows them.
+// A gate also knows the route of another router if that writes its route into Pattern of the
+// request and its parameters into PathValue, as chi does. For a router that does not, a few
+// lines outside of the gate can: docs/neighbours.md has them for go-zero, package kratoslimit
+// for Kratos. Pattern is as http.ServeMux writes it, and no other option is needed.
+//
+// gorilla/mux does not do that. A gate within it has no Route, so [gate.ByRoute] and
+// [gate.ByParam] answer 500. If it is inside of a http.ServeMux, the gate has the Route of the
+// ServeMux, so that [gate.ByRoute] is one key for all routes of the router. docs/neighbours.md
+// has keys that know them.
 //
 // # The promise, and where it ends
 //

@@ -138,6 +138,34 @@ func TestStrippedPathThatMatchesToo(t *testing.T) {
 	}
 }
 
+// TestRouteOfAnotherRouter that tells net/http its route and parameters, also inside of a mux.
+func TestRouteOfAnotherRouter(t *testing.T) {
+	t.Parallel()
+	for _, around := range []string{"", "/", "/{id}/", "/{rest...}"} {
+		var told string
+		gated := nethttp.Middleware(gateFunc(func(q gate.Request) gate.Pass {
+			route, _ := gate.ByRoute()(q)
+			param, _ := gate.ByParam("id")(q)
+			told = route + " " + param
+			return gate.Pass{}
+		}))(nothing)
+		var router http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Pattern = "/users/{id}/"
+			r.SetPathValue("id", "7")
+			gated.ServeHTTP(w, r)
+		})
+		if around != "" {
+			mux := http.NewServeMux()
+			mux.Handle(around, router)
+			router = mux
+		}
+		router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/USERS/7/", nil))
+		if want := "route=/users/{id}/{...} param:id=7"; told != want {
+			t.Errorf("in a mux at %q the gate was told %q, want %q", around, told, want)
+		}
+	}
+}
+
 // TestRouteUnknown: outside of other middleware the route is unknown.
 func TestRouteUnknown(t *testing.T) {
 	t.Parallel()
