@@ -10,7 +10,7 @@ FUZZTIME ?= 20s
 
 # The modules that users import or run. The others are in nightly alone: their databases
 # and other people's libraries take longer to compile than they are worth in each run.
-LIBRARY := . echo5limit fiber3limit hertzlimit grpclimit contrib/prometheus contrib/otel cmd/neap
+LIBRARY := . echo5limit fiber3limit hertzlimit grpclimit kratoslimit contrib/prometheus contrib/otel cmd/neap
 
 .PHONY: help
 help: ## list the targets

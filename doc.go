@@ -4,7 +4,7 @@
 // idempotency keys, payment callbacks and stock. They are exact across all instances of a
 // service, and take one round trip each to the Redis or Valkey that you already run. A
 // decision is one Lua script, which Redis runs atomically. Adapters mount them in net/http,
-// Gin, Echo v4 and v5, Fiber v2 and v3, and Hertz.
+// Gin, Echo v4 and v5, Fiber v2 and v3, Hertz, Kratos, and gRPC.
 //
 // This server admits 10 requests a second from each address, with bursts of 20. It needs
 // a Redis on localhost:6379:
@@ -68,7 +68,7 @@
 // An adapter mounts gates and endpoints in a framework. Your program compiles only the
 // framework that it uses:
 //
-//   - [github.com/neap-go/neap/nethttp]: net/http, chi, gorilla/mux.
+//   - [github.com/neap-go/neap/nethttp]: net/http, chi, gorilla/mux, go-zero.
 //   - [github.com/neap-go/neap/ginlimit]: Gin.
 //   - [github.com/neap-go/neap/echolimit]: Echo v4.
 //   - [github.com/neap-go/neap/echo5limit]: Echo v5. It is a module of its own.
@@ -76,6 +76,7 @@
 //   - [github.com/neap-go/neap/fiber3limit]: Fiber v3. It is a module of its own.
 //   - [github.com/neap-go/neap/hertzlimit]: Hertz. It is a module of its own.
 //   - [github.com/neap-go/neap/grpclimit]: gRPC servers and clients. It is a module of its own.
+//   - [github.com/neap-go/neap/kratoslimit]: Kratos v2, over HTTP and gRPC. It is a module of its own.
 //
 // These packages are for tests, operation, scripts of your own, and adapters of your own:
 //

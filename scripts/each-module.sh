@@ -7,7 +7,7 @@
 set -u
 failed=0
 others=
-for dir in ${MODULES:-. $(find echo5limit fiber3limit hertzlimit grpclimit console contrib cmd examples bench -name go.mod -exec dirname {} \;)}; do
+for dir in ${MODULES:-. $(find echo5limit fiber3limit hertzlimit grpclimit kratoslimit console contrib cmd examples bench -name go.mod -exec dirname {} \;)}; do
 	case $dir in
 	.) "$@" || failed=1 ;;
 	*) others="$others $dir" ;;

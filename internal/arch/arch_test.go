@@ -21,6 +21,7 @@ const (
 	gin       = "github.com/gin-gonic/gin"
 	echo      = "github.com/labstack/echo"
 	fiber     = "github.com/gofiber/fiber"
+	kratos    = "github.com/go-kratos/kratos/v2"
 	fasthttp  = "github.com/valyala/fasthttp"
 	hertz     = "github.com/cloudwego/hertz"
 	miniredis = "github.com/alicebob/miniredis"

@@ -146,7 +146,7 @@ func importable(t *testing.T) map[string]*doc.Package {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range append([]string{"echo5limit", "fiber3limit", "hertzlimit", "grpclimit", "contrib/prometheus", "contrib/otel"}, must...) {
+	for _, want := range append([]string{"echo5limit", "fiber3limit", "hertzlimit", "grpclimit", "kratoslimit", "contrib/prometheus", "contrib/otel"}, must...) {
 		if all[want] == nil && !strings.Contains("/"+want+"/", "/internal/") {
 			t.Fatalf("no package was read in %q, want one", want)
 		}

@@ -16,7 +16,7 @@ import (
 func TestGoroutinesAndLogsAreContained(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{
-		"core", "nethttp", "ginlimit", "echolimit", "echo5limit", "fiberlimit", "fiber3limit", "hertzlimit", "grpclimit",
+		"core", "nethttp", "ginlimit", "echolimit", "echo5limit", "fiberlimit", "fiber3limit", "hertzlimit", "grpclimit", "kratoslimit",
 		"internal/gatehttp", "internal/gatefiber", "internal/isnil", "internal/address", "internal/labels", "console", "contrib",
 	} {
 		err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, entry fs.DirEntry, err error) error {

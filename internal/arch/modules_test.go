@@ -39,16 +39,21 @@ func TestAdaptersAddFewModules(t *testing.T) {
 	if got := modules(t, "", "./nethttp"); !slices.Equal(got, own) {
 		t.Errorf("nethttp compiles the modules %q, want %q", got, own)
 	}
-	for _, a := range []struct{ dir, adapter, framework string }{
-		{"", "./ginlimit", gin},
-		{"", "./echolimit", echo + "/v4"},
-		{"", "./fiberlimit", fiber + "/v2"},
-		{"echo5limit", ".", echo + "/v5"},
-		{"fiber3limit", ".", fiber + "/v3"},
-		{"hertzlimit", ".", hertz + "/pkg/app"},
-		{"grpclimit", ".", "google.golang.org/grpc"},
+	for _, a := range []struct {
+		dir, adapter string
+		framework    []string
+		others       []string // adapters on which it stands
+	}{
+		{"", "./ginlimit", []string{gin}, nil},
+		{"", "./echolimit", []string{echo + "/v4"}, nil},
+		{"", "./fiberlimit", []string{fiber + "/v2"}, nil},
+		{"echo5limit", ".", []string{echo + "/v5"}, nil},
+		{"fiber3limit", ".", []string{fiber + "/v3"}, nil},
+		{"hertzlimit", ".", []string{hertz + "/pkg/app"}, nil},
+		{"grpclimit", ".", []string{"google.golang.org/grpc"}, nil},
+		{"kratoslimit", ".", []string{kratos + "/transport/http", kratos + "/transport/grpc"}, []string{transports, module + "/grpclimit"}},
 	} {
-		known := append(modules(t, a.dir, a.framework), adds...)
+		known := slices.Concat(modules(t, a.dir, a.framework...), adds, a.others)
 		for _, m := range modules(t, a.dir, a.adapter) {
 			if !slices.Contains(known, m) && m != module+"/"+a.dir {
 				t.Errorf("%s%s compiles module %s, which %s does not, want none but %q", a.dir, a.adapter, m, a.framework, adds)
@@ -109,14 +114,14 @@ func TestNoUserCompilesWhatTestsNeed(t *testing.T) {
 	}
 }
 
-// modules are those whose packages a package compiles, in a directory of the module.
-func modules(t *testing.T, dir, path string) []string {
+// modules are those whose packages these packages compile, in a directory of the module.
+func modules(t *testing.T, dir string, paths ...string) []string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-f", `{{with .Module}}{{.Path}}{{end}}`, path)
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-f", `{{with .Module}}{{.Path}}{{end}}`}, paths...)...)
 	cmd.Dir, cmd.Stderr = root+"/"+dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list -deps %s: %v", path, err)
+		t.Fatalf("go list -deps %s: %v", paths, err)
 	}
 	all := strings.Fields(string(out))
 	slices.Sort(all)

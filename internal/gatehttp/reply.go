@@ -15,6 +15,10 @@ func refused(status int) string { return refusedPrefix + strconv.Itoa(status) }
 
 const refusedPrefix = "Neap-Refused-"
 
+// MarkRefused tells a [Recorder] outside that the response with this header and status is a
+// refusal, if the framework writes it. [WriteReply] does so by itself.
+func MarkRefused(h http.Header, status int) { h[refused(status)] = nil }
+
 // WriteReply sends a reply as it is. No Content-Type is guessed, and the framing follows
 // from the body, whatever the reply's Header says. HEAD gets the fields of GET without
 // the body. A [Recorder] outside is told whether the reply is a refusal.
@@ -28,7 +32,7 @@ func WriteReply(w http.ResponseWriter, method string, reply *gate.Reply) {
 	h.Del("Transfer-Encoding")
 	h.Del("Content-Length")
 	if reply.Refused {
-		h[refused(sent.Status)] = nil
+		MarkRefused(h, sent.Status)
 	}
 	if !gate.BodyAllowed(sent.Status) {
 		w.WriteHeader(sent.Status)

@@ -70,7 +70,7 @@ var nethttpBugs = []source{
 		{"HEAD does not have the Content-Length of GET",
 			`h.Set("Content-Length", strconv.Itoa(len(sent.Body)))`, "_ = strconv.Itoa"},
 		{"a gate outside takes a refusal for an answer of the handler",
-			"\t\th[refused(sent.Status)] = nil\n", ""},
+			"\t\tMarkRefused(h, sent.Status)\n", ""},
 	}},
 	{"core/gate/reply.go", []bug{
 		{"a reply with an informational status does not end the response",
