@@ -106,8 +106,10 @@ for dir in ${MODULES:-$(sed -n 's/^LIBRARY := //p' Makefile)}; do
 	git archive "$tag" | tar -x -C "$work/old"
 	(
 		cd "$work/old/$dir"
-		# The tag requires a version of the main module that this machine may not be able to fetch.
-		[ "$dir" = . ] || go mod edit -replace="$module=$work/old"
+		# The tag requires versions of other modules here that this machine may not be able to fetch.
+		for required in $(sed -nE "s|^(require)?[[:space:]]*($module[^ ]*) v.*|\\2|p" go.mod); do
+			go mod edit -replace="$required=$work/old${required#"$module"}"
+		done
 		GOFLAGS="${GOFLAGS:-} -mod=mod" "$apidiff" -m -w "$work/old.api" "$path"
 	) 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 	(cd "$dir" && "$apidiff" -m -w "$work/new.api" "$path") 2>"$work/log" || { cat "$work/log" >&2; exit 1; }

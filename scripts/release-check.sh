@@ -46,14 +46,17 @@ say "$(git log -1 --format='%h %s') as $version"
 git checkout -q -b rehearsal
 
 git tag "$version"
-quietly scripts/release-modules.sh raise "$version"
-git commit -q -a -m "require $version"
-for dir in $nested; do
-	git tag "$dir/$version"
-	if grep -q '^replace' "$dir/go.mod"; then
-		say "$dir/go.mod has a replace"
-		exit 1
-	fi
+for modules in "$(echo "$nested" | sed 's/kratoslimit //')" kratoslimit; do # it requires another nested one
+	# shellcheck disable=SC2086 # they are several words
+	quietly scripts/release-modules.sh raise "$version" $modules
+	git commit -q -a -m "require $version"
+	for dir in $modules; do
+		git tag "$dir/$version"
+		if grep -q '^replace' "$dir/go.mod"; then
+			say "$dir/go.mod has a replace"
+			exit 1
+		fi
+	done
 done
 
 for dir in . $nested; do
