@@ -1,6 +1,7 @@
 package neighbours
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	klog "github.com/go-kratos/kratos/v2/log"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
@@ -18,6 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
+	klog.SetLogger(klog.NewStdLogger(io.Discard))
 	os.Exit(m.Run())
 }
 
