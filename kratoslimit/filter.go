@@ -8,7 +8,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/gatehttp"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -19,7 +19,7 @@ import (
 // In khttp.Filter, which runs before the router, the gate knows neither: there gate.ByRoute
 // and gate.ByParam answer 500.
 func Filter(g gate.Gate) khttp.FilterFunc {
-	gatehttp.RequireGate("kratoslimit.Filter", g)
+	adapter.RequireGate("kratoslimit.Filter", g)
 	limited := nethttp.Middleware(g)
 	return func(next http.Handler) http.Handler {
 		gated := limited(next)

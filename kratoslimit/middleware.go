@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/adapter"
 	"github.com/neap-go/neap/grpclimit"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
@@ -63,7 +64,7 @@ func serve(ctx context.Context, g gate.Gate, tr khttp.Transporter, message any, 
 	if pass.Leave == nil {
 		return next(ctx, message)
 	}
-	gatehttp.Leave(pass.Leave, func() *gate.Reply {
+	adapter.Leave(pass.Leave, func() *gate.Reply {
 		answer, err = next(ctx, message)
 		return replyOf(err)
 	})

@@ -30,7 +30,8 @@ type job struct {
 	ended     chan struct{}
 }
 
-// startJob starts neap lock run with these words, and then -- and the script.
+// startJob starts neap lock run with these words, and then -- and the script. A script that goes on until it is ended looks
+// for a file of its directory, so that a test that fails leaves none behind.
 func startJob(t *testing.T, p place, dir, script string, words ...string) *job {
 	t.Helper()
 	args := slices.Concat([]string{"lock", "run"}, p.flags, words, []string{"--", "sh", "-c", script})
@@ -153,7 +154,7 @@ func TestLockRunShowsItsHolder(t *testing.T) {
 	each(t, func(t *testing.T, p place) {
 		host, _ := os.Hostname()
 		dir := t.TempDir()
-		j := startJob(t, p, dir, "echo up >up; while [ ! -e end ]; do sleep 0.02; done", "jobs")
+		j := startJob(t, p, dir, "echo up >up; while [ -e up ] && [ ! -e end ]; do sleep 0.02; done", "jobs")
 		named := startJob(t, p, t.TempDir(), "echo up >up; sleep 1000", "jobs", "param:id=17")
 		j.await(t, "up", "up")
 		named.await(t, "up", "up")
@@ -231,8 +232,8 @@ func TestLockRunPassesSignalsOn(t *testing.T) {
 	srv := redistest.Standalone(t)
 	p := at(t, srv.Client(t), srv.AdminURL(), srv.Prefix(t), nil)
 	script := `for s in HUP INT QUIT USR1 USR2; do trap "echo $s >>got" $s; done
-		trap 'echo TERM >>got; while [ ! -e end ]; do sleep 0.02; done; exit 3' TERM
-		echo up >up; while :; do sleep 0.02; done`
+		trap 'echo TERM >>got; while [ -e up ] && [ ! -e end ]; do sleep 0.02; done; exit 3' TERM
+		echo up >up; while [ -e up ]; do sleep 0.02; done`
 	dir := t.TempDir()
 	j := startJob(t, p, dir, script, "jobs", "nightly")
 	j.await(t, "up", "up")
@@ -258,9 +259,9 @@ func TestLockRunPassesSignalsOn(t *testing.T) {
 func TestLockRunLosesItsLock(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p place) {
-		polite := startJob(t, p, t.TempDir(), `trap 'sleep 0.1; echo bye >>bye; exit 0' TERM; echo up >up; while :; do sleep 0.02; done`, "jobs", "polite", "--lease", "3s", "--grace", "1500ms")
-		stubborn := startJob(t, p, t.TempDir(), `trap '' TERM; echo up >up; (echo up >>up; while :; do sleep 0.02; done) & echo $! >child; while :; do sleep 0.02; done`, "jobs", "stubborn", "--lease", "3s")
-		orphan := startJob(t, p, t.TempDir(), `(trap '' TERM; echo $$ >x; while :; do sleep 0.02; done) & echo $! >child; echo up >up; wait`, "jobs", "orphan", "--lease", "3s")
+		polite := startJob(t, p, t.TempDir(), `trap 'sleep 0.1; echo bye >>bye; exit 0' TERM; echo up >up; while [ -e up ]; do sleep 0.02; done`, "jobs", "polite", "--lease", "3s", "--grace", "1500ms")
+		stubborn := startJob(t, p, t.TempDir(), `trap '' TERM; echo up >up; (echo up >>up; while [ -e up ]; do sleep 0.02; done) & echo $! >child; while [ -e up ]; do sleep 0.02; done`, "jobs", "stubborn", "--lease", "3s")
+		orphan := startJob(t, p, t.TempDir(), `(trap '' TERM; echo $$ >x; while [ -e x ]; do sleep 0.02; done) & echo $! >child; echo up >up; wait`, "jobs", "orphan", "--lease", "3s")
 		for _, j := range []*job{polite, stubborn, orphan} {
 			j.await(t, "up", "up\n")
 		}
@@ -285,7 +286,7 @@ func TestLockRunWithoutRedis(t *testing.T) {
 	stood := redistest.Witness(t)
 	srv := redistest.NewStandalone(t)
 	p := at(t, srv.Client(t), srv.AdminURL(), "neap", nil)
-	script := `trap 'echo TERM >>term' TERM; echo $$ >pid; while :; do date +%s%N >beat.new; mv beat.new beat; sleep 0.02; done`
+	script := `trap 'echo TERM >>term' TERM; echo $$ >pid; while [ -e pid ]; do date +%s%N >beat.new; mv beat.new beat; sleep 0.02; done`
 	j := startJob(t, p, t.TempDir(), script, "jobs", "nightly", "--lease", lease.String(), "--timeout", "1s")
 	j.await(t, "beat", "1")
 	srv.Stop(t)
@@ -373,7 +374,7 @@ func TestLockRunIsKilled(t *testing.T) {
 	}
 	srv := redistest.Standalone(t)
 	p := at(t, srv.Client(t), srv.AdminURL(), srv.Prefix(t), nil)
-	j := startJob(t, p, t.TempDir(), `trap 'echo TERM >term; exit' TERM; echo $$ >pid; while :; do sleep 0.02; done`, "jobs", "nightly")
+	j := startJob(t, p, t.TempDir(), `trap 'echo TERM >term; exit' TERM; echo $$ >pid; while [ -e pid ]; do sleep 0.02; done`, "jobs", "nightly")
 	j.await(t, "pid", "\n")
 	must(t, j.Process.Kill())
 	j.await(t, "term", "TERM")

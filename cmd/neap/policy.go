@@ -16,7 +16,7 @@ const policyForm = "write KIND NUMBER/TIME, such as 'bucket 10/1s burst 20', 'wi
 func readPolicy(text string) (policy, error) {
 	of, err := limit.ParsePolicy(text)
 	if err != nil {
-		return policy{}, usagef("--policy: %w: %s", err, policyForm)
+		return policy{}, usagef("--policy: %w", err)
 	}
 	return policyOf(of)
 }

@@ -25,6 +25,6 @@ func TestScriptIsWhatRedisRuns(t *testing.T) {
 			t.Errorf("neap script %q: got the status %d, %d bytes and %q, want %d bytes of Lua", c.args, got.code, len(got.out), got.errs, len(c.want))
 		}
 	}
-	neap(t, "script", "window").wants(t, exitUsage, "a word is missing")
+	neap(t, "script", "window").wants(t, exitUsage, "ends too early")
 	neap(t, "script", "window 0/1h").wants(t, exitUsage, "Limit")
 }

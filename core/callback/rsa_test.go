@@ -100,7 +100,7 @@ func (s *signer) bare() string {
 func TestProvidersKeys(t *testing.T) {
 	t.Parallel()
 	s := signers()[0]
-	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // it is to be refused
+	small, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
 	}

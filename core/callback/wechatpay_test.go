@@ -79,7 +79,7 @@ func sealed(key, kind, resource string) string {
 		panic(err)
 	}
 	text := base64.StdEncoding.EncodeToString(box.Seal(nil, []byte("123456789012"), []byte(resource), []byte("transaction")))
-	return fmt.Sprintf(`{"id":"w1","create_time":"2026-01-02T16:18:21+08:00","resource_type":"encrypt-resource","event_type":%q,"summary":"支付成功",`+
+	return fmt.Sprintf(`{"id":"w1","create_time":"2026-01-02T16:18:21+08:00","resource_type":"encrypt-resource","event_type":%q,"summary":"`+chinese+`",`+
 		`"resource":{"original_type":"transaction","algorithm":"AEAD_AES_256_GCM","ciphertext":%q,"associated_data":"transaction","nonce":"123456789012"}}`, kind, text)
 }
 

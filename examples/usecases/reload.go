@@ -19,25 +19,6 @@ type Limits struct {
 	now     atomic.Pointer[limit.Policies]
 }
 
-// OpenLimits reads the first policies from a file.
-func OpenLimits(rdb script.Client, file string) (*Limits, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var first limit.Policies
-	if err := first.UnmarshalText(text); err != nil {
-		return nil, err
-	}
-	limiter, err := limit.New(rdb, "api", first, nil)
-	if err != nil {
-		return nil, err
-	}
-	l := &Limits{limiter: limiter}
-	l.now.Store(&first)
-	return l, nil
-}
-
 // Set replaces the policies. If the text is wrong, they stay as they were.
 func (l *Limits) Set(text []byte) error {
 	var next limit.Policies
@@ -56,6 +37,25 @@ func (l *Limits) Gate() gate.Gate {
 	return gate.RateLimit(l.limiter, gate.ByIP(nil), &gate.RateLimitOptions{
 		Policies: func(gate.Request) ([]limit.Policy, error) { return *l.now.Load(), nil },
 	})
+}
+
+// OpenLimits reads the first policies from a file.
+func OpenLimits(rdb script.Client, file string) (*Limits, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var first limit.Policies
+	if err := first.UnmarshalText(text); err != nil {
+		return nil, err
+	}
+	limiter, err := limit.New(rdb, "api", first, nil)
+	if err != nil {
+		return nil, err
+	}
+	l := &Limits{limiter: limiter}
+	l.now.Store(&first)
+	return l, nil
 }
 
 // Watch reads the file again and again, until ctx ends.

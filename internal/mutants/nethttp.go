@@ -214,7 +214,7 @@ var nethttpBugs = []source{
 		{"a key is the same for all paths",
 			"r.Path(), key)", `"/", key)`},
 		{"a different request with the same key gets the first answer",
-			"return fingerprint(r, g.opts.MaxBody)", "return fingerprintOf(r, nil)"},
+			"print, err := g.print(r)", "print, err := fingerprintOf(r, nil)"},
 		{"a request that may wait is refused",
 			"g.begin = mustWait(\"Idempotent\", guard.WithWait, own.Wait).Await",
 			"_ = mustWait(\"Idempotent\", guard.WithWait, own.Wait).Await"},
