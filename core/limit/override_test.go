@@ -275,4 +275,3 @@ func (l *learning) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 var overrideSHA = script.FromFS(lua.FS, "limit_override.lua").SHA()
-
