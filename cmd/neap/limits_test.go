@@ -318,7 +318,7 @@ func TestPoliciesThatAreNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "bucket", "bucket 10", "bucket 10/s", "bukket 10/1s", "bucket ten/1s", "window 10/1h burst 5", "log 10/1h debt 5", "calendar 10/year", "calendar 10/day in Nowhere",
-		"window 10/1h name", "window 10/1h name a!b", "window 10/1h ban", "window 10/1h ban 5/1m", "window 10/1h ban 5/1m for", "window 0/1h", "window 10/1h kept", "\x1b[2J 10/1h", "window 10/1h shadow shadow",
+		"window 10/1h name", "window 10/1h name a!b", "window 10/1h ban", "window 10/1h ban 5/1m", "window 10/1h ban 5/1m for", "window 0/1h", "window 10/1h kept", "\x1b[2J 10/1h", "window 10/1h shadow name a shadow",
 	} {
 		got := neap(t, "peek", "api", "user", "--policy", text, "--url", "redis://127.0.0.1:1", "--timeout", "1s")
 		if got.code == exitAway { // not faulty to the command alone, but to the library

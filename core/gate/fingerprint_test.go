@@ -218,14 +218,14 @@ func TestFingerprintOfCanonicalJSON(t *testing.T) {
 		t.Errorf("got the fingerprint %s, %v, want that of every version", want, err)
 	}
 	for body, same := range map[string]bool{
-		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café"}`:                                    true,
-		" {\r\n\t\"to\" : {\"zip\":\"53111\",\"city\":\"Bonn\"},\"amount\":105e-1,\"sku\":\"caf\\u00e9\"}\n": true,
-		`{"to":{"zip":53111,"city":"Bonn"},"amount":10.5,"sku":"café"}`:                                      false,
-		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.51,"sku":"café"}`:                                   false,
-		`{"to":{"zip":"53111","city":"Bonn"},"Amount":10.5,"sku":"café"}`:                                    false,
-		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café","x":null}`:                           false,
-		`{"city":"Bonn","to":{"zip":"53111"},"amount":10.5,"sku":"café"}`:                                    false,
-		`[{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café"}]`:                                  false,
+		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café"}`:                                  true,
+		"{\r\n\t\"to\" : {\"zip\":\"53111\",\"city\":\"Bonn\"},\"amount\":105e-1,\"sku\":\"caf\\u00e9\" }": true,
+		`{"to":{"zip":53111,"city":"Bonn"},"amount":10.5,"sku":"café"}`:                                    false,
+		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.51,"sku":"café"}`:                                 false,
+		`{"to":{"zip":"53111","city":"Bonn"},"Amount":10.5,"sku":"café"}`:                                  false,
+		`{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café","x":null}`:                         false,
+		`{"city":"Bonn","to":{"zip":"53111"},"amount":10.5,"sku":"café"}`:                                  false,
+		`[{"to":{"zip":"53111","city":"Bonn"},"amount":10.5,"sku":"café"}]`:                                false,
 	} {
 		if got, err := canonical(kind, body); err != nil || (got == want) != same {
 			t.Errorf("%s: got %s, %v, beside %s of the order, want the same: %t", body, got, err, want, same)

@@ -18,7 +18,7 @@ import (
 //	window 10000/24h name daily kept # a day from the first request
 //
 // JSON and YAML have such a text, or a list of texts with one policy each.
-type Policies []Policy
+type Policies []Policy //nolint:recvcheck // it is read through a pointer and written as a value
 
 var errNilPolicies = errors.New("limit: a nil *Policies: pass the address of a list")
 

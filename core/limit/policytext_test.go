@@ -28,7 +28,7 @@ func TestParsePolicy(t *testing.T) {
 		"calendar 1/day in UTC":                                 CalendarWindow{Limit: 1, Every: Day, Location: time.UTC},
 		"calendar 1/week in Asia/Shanghai debt 2":               CalendarWindow{Limit: 1, Every: Week, Location: shanghai, MaxDebt: 2},
 		"calendar 1/month name m unit b":                        CalendarWindow{Name: "m", Limit: 1, Every: Month, Unit: "b"},
-		"window 5/1h name kept kept":                            KeepOnChange(FixedWindow{Name: "kept", Limit: 5, Window: time.Hour}),
+		"window 5/1h kept name kept":                            KeepOnChange(FixedWindow{Name: "kept", Limit: 5, Window: time.Hour}),
 		"window 5/1h lease 1m":                                  WithLease(FixedWindow{Limit: 5, Window: time.Hour}, time.Minute),
 		"window 5/1h per-request":                               PerRequest(FixedWindow{Limit: 5, Window: time.Hour}),
 		"window 5/1h shadow":                                    Shadow(FixedWindow{Limit: 5, Window: time.Hour}),
@@ -73,7 +73,7 @@ func TestFaultsOfText(t *testing.T) {
 		"bucket 10/1s 20":                   {`"20" is no term of a bucket`, "burst"},
 		"bucket 10/1s burst":                {"ends too early", "burst 20"},
 		"bucket 10/1s burst 20 burst 30":    {`"burst" stands twice`, "leave out"},
-		"bucket 10/1s shadow shadow":        {`"shadow" stands twice`, "leave out"},
+		"bucket 10/1s shadow kept shadow":   {`"shadow" stands twice`, "leave out"},
 		"window 10/1h name":                 {"ends too early", "name daily"},
 		"window 10/1h name a!b":             {`Name is "a!b"`, "letters"},
 		"window 10/1h unit a,b":             {`Unit is "a,b"`, "letters"},
@@ -300,7 +300,7 @@ func TestKeysOfPolicy(t *testing.T) {
 func FuzzParsePolicy(f *testing.F) {
 	for _, seed := range []string{
 		"bucket 10/1s burst 20 debt 5 name a unit tokens", "window 1000/1h lease 1m", "sliding 100/1m shadow", "log 100/1.5ms per-request",
-		"calendar 100/day in Asia/Shanghai name kept kept", "window 5/1h ban 5/1m for 10m max 1h", "calendar 1/month in Etc/GMT+5", "bucket 1/1h burst +07", "bukket",
+		"calendar 100/day in Asia/Shanghai kept name kept", "window 5/1h ban 5/1m for 10m max 1h", "calendar 1/month in Etc/GMT+5", "bucket 1/1h burst +07", "bukket",
 	} {
 		f.Add(seed)
 	}
