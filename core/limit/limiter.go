@@ -196,7 +196,7 @@ func (l *Limiter) check(ctx context.Context, subject string, cost int64) error {
 		return errLimiter
 	}
 	if subject == "" {
-		return cmp.Or(l.checkCost(cost), error(ErrSubject))
+		return cmp.Or(l.checkCost(cost), ErrSubject)
 	}
 	return l.fits(ctx, subject, cost)
 }

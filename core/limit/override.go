@@ -266,7 +266,7 @@ func (l *Limiter) decided(ctx context.Context, subject string, decide func(l *Li
 	}
 	var err error
 	for range mostLearned {
-		if err = decide(l.deciding(subject), nil); err != wire.ErrOverridden { //nolint:errorlint // nothing wraps it
+		if err = decide(l.deciding(subject), nil); err != wire.ErrOverridden {
 			return err
 		}
 		if _, _, err = l.override(ctx, subject, "", -1); err != nil {

@@ -72,7 +72,7 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 		return err
 	}
 	err := l.decided(ctx, subject, wait)
-	if err == ErrQueue { //nolint:errorlint // nothing wraps it, and others may
+	if err == ErrQueue {
 		return Decision{}, ErrQueue
 	}
 	l.tell(ctx, n, &d, err, took)

@@ -104,7 +104,7 @@ var limitBugs = []source{
 	}},
 	{"core/limit/limiter.go", []bug{
 		{"a peek counts as a decision", "\tif !peek {\n\t\tl.tell(ctx, cost, &d, err, took)\n\t}", "\tl.tell(ctx, cost, &d, err, took)"},
-		{"an empty subject is one", "if subject == \"\" {\n\t\treturn cmp.Or(l.checkCost(cost), error(ErrSubject))\n\t}", ""},
+		{"an empty subject is one", "if subject == \"\" {\n\t\treturn cmp.Or(l.checkCost(cost), ErrSubject)\n\t}", ""},
 		{"a peek is answered from memory", "if cost == 0 || peek || ctx.Err() != nil {", "if cost == 0 || ctx.Err() != nil {"},
 	}},
 	{"core/limit/layers.go", []bug{
