@@ -58,6 +58,12 @@ func attempts(l *Limiter, subject string, costs ...int64) (all []attempt) {
 			all = append(all, attempt{limitwire.BanScript, keys[len(keys)-1:], []any{duration, "1000"}})
 		}
 	}
+	if l.set.Overrides {
+		key := keys[len(l.set.Rules) : len(l.set.Rules)+1]
+		for duration, text := range map[string]string{"60000": "window 9/1h", "0": "", "-1": ""} {
+			all = append(all, attempt{limitwire.OverrideScript, key, []any{duration, text}})
+		}
+	}
 	if l.set.Leases {
 		all = append(all, attempt{limitwire.RenewScript, keys[len(keys)-1:], []any{"60000", "token:1"}})
 	}
@@ -75,25 +81,29 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	seen := map[string]bool{}
 	const many = 4500 // more than a script unpacks at once
 	for i, c := range []struct {
-		policies []Policy
-		costs    []int64
+		policies  []Policy
+		costs     []int64
+		overrides bool
 	}{
-		{[]Policy{TokenBucket{Rate: 10, Per: time.Hour, Burst: 5}}, []int64{0, 1, 3}},
-		{[]Policy{TokenBucket{Rate: 7777, Per: time.Second, Burst: 1e6}}, []int64{0, 1, 3}},
-		{[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
-		{[]Policy{SlidingWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
-		{[]Policy{SlidingLog{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
-		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}}, []int64{many}},
-		{[]Policy{CalendarWindow{Limit: 5, Every: Month}}, []int64{0, 1, 3}},
-		{[]Policy{KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 5})}, []int64{0, 1, 3}},
-		{[]Policy{CalendarWindow{Limit: 5, Every: Month}, FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
-		{failing, []int64{0, 1, 3}},
-		{[]Policy{WithBan(FixedWindow{Limit: 5, Window: time.Hour}, Ban{After: 2, Within: time.Hour, For: time.Hour})}, []int64{0, 1, 3}},
-		{failingBans, []int64{0, 1, 3}},
-		{withLeases, []int64{0, 1, 3}},
-		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}},
+		{[]Policy{TokenBucket{Rate: 10, Per: time.Hour, Burst: 5}}, []int64{0, 1, 3}, false},
+		{[]Policy{TokenBucket{Rate: 7777, Per: time.Second, Burst: 1e6}}, []int64{0, 1, 3}, false},
+		{[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}, false},
+		{[]Policy{SlidingWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}, false},
+		{[]Policy{SlidingLog{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}, false},
+		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}}, []int64{many}, false},
+		{[]Policy{CalendarWindow{Limit: 5, Every: Month}}, []int64{0, 1, 3}, false},
+		{[]Policy{KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 5})}, []int64{0, 1, 3}, false},
+		{[]Policy{CalendarWindow{Limit: 5, Every: Month}, FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}, false},
+		{failing, []int64{0, 1, 3}, false},
+		{[]Policy{WithBan(FixedWindow{Limit: 5, Window: time.Hour}, Ban{After: 2, Within: time.Hour, For: time.Hour})}, []int64{0, 1, 3}, false},
+		{failingBans, []int64{0, 1, 3}, false},
+		{withLeases, []int64{0, 1, 3}, false},
+		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}, false},
+		{[]Policy{KeepOnChange(FixedWindow{Name: "kept", Limit: 5, Window: time.Hour})}, []int64{0, 1, 3}, true},
 	} {
-		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, closed(patience)))(t)
+		opts := closed(patience)
+		opts.Overrides = c.overrides
+		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, opts))(t)
 		states := slices.Collect(maps.Keys(spoils))
 		if c.costs[0] == many { // a second in each state
 			states = []string{"fresh", "in use", "from the future"}

@@ -28,7 +28,7 @@ func TestTheDemoShowsAllFrameworks(t *testing.T) {
 	for _, f := range frameworks {
 		titles = append(titles, f.Title)
 	}
-	if want := []string{"net/http", "Gin", "Echo v4", "Echo v5", "Fiber v2", "Fiber v3"}; !slices.Equal(titles, want) {
+	if want := []string{"net/http", "Gin", "Echo v4", "Echo v5", "Fiber v2", "Fiber v3", "Hertz"}; !slices.Equal(titles, want) {
 		t.Errorf("got the frameworks %q, want %q", titles, want)
 	}
 	two := app

@@ -15,7 +15,7 @@ import (
 var (
 	BanScript      = script.FromFS(lua.FS, "limit_ban.lua").Batched()
 	ResetScript    = script.FromFS(lua.FS, "limit_reset.lua").Batched().Replies(reply.From(0), nil)
-	overrideScript = script.FromFS(lua.FS, "limit_override.lua").Batched()
+	OverrideScript = script.FromFS(lua.FS, "limit_override.lua").Batched()
 	RenewScript    = script.FromFS(lua.FS, "limit_renew.lua").Essential().Batched()
 )
 
@@ -26,7 +26,7 @@ func (r *Remote) Warm(ctx context.Context) error {
 		scripts = append(scripts, BanScript)
 	}
 	if r.set.Overrides {
-		scripts = append(scripts, overrideScript)
+		scripts = append(scripts, OverrideScript)
 	}
 	if r.set.Leases {
 		scripts = append(scripts, RenewScript)
@@ -83,18 +83,18 @@ const OverrideTail = "override"
 // ends them, and with -1 it only asks. It returns the text that there was before, and for how many
 // milliseconds more it would have counted.
 func (r *Remote) Override(ctx context.Context, subject, text string, duration int64) (was string, left int64, err error) {
-	told, err := r.Run(ctx, overrideScript, []string{r.Space.Key(subject, OverrideTail)}, kind.Integer(duration), text)
+	told, err := r.Run(ctx, OverrideScript, []string{r.Space.Key(subject, OverrideTail)}, kind.Integer(duration), text)
 	if err != nil {
 		return "", 0, err
 	}
 	parts, _ := told.([]any)
 	if len(parts) != 2 {
-		return "", 0, broken(overrideScript)
+		return "", 0, broken(OverrideScript)
 	}
 	was, isText := parts[0].(string)
 	left, isNumber := parts[1].(int64)
 	if !isText || !isNumber {
-		return "", 0, broken(overrideScript)
+		return "", 0, broken(OverrideScript)
 	}
 	return was, left, nil
 }
