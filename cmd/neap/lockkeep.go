@@ -38,7 +38,7 @@ func (k *keeper) run(ctx context.Context, since time.Time, signals <-chan os.Sig
 	renewing, stop := context.WithCancel(ctx)
 	defer stop()
 	renewed, lost := make(chan time.Time), make(chan error, 1)
-	code, err := k.start()
+	code, err := 0, k.start()
 	if err == nil {
 		go k.renew(renewing, renewed, lost)
 		code = k.watch(since, signals, renewed, lost)
@@ -48,13 +48,13 @@ func (k *keeper) run(ctx context.Context, since time.Time, signals <-chan os.Sig
 }
 
 // start starts the command.
-func (k *keeper) start() (code int, err error) {
+func (k *keeper) start() error {
 	runtime.LockOSThread() // Linux ends an orphan when the thread ends that made it
 	group(k.cmd)
 	if err := k.cmd.Start(); err != nil {
-		return 0, cannotRun(err)
+		return cannotRun(err)
 	}
-	return 0, nil
+	return nil
 }
 
 // room is how long after it was asked for a lease lasts before the command must begin to end.
@@ -80,6 +80,7 @@ func (k *keeper) watch(since time.Time, signals <-chan os.Signal, renewed <-chan
 	defer poll.Stop()
 	poll.Stop()
 	running, killed := true, false
+	idle := func() bool { return !running && k.lost == nil } // it waits for the end of --at-least
 	lose := func(why error) {
 		if k.lost != nil || !running {
 			return
@@ -103,18 +104,18 @@ func (k *keeper) watch(since time.Time, signals <-chan os.Signal, renewed <-chan
 				return code
 			}
 		case s := <-signals:
-			if !running && k.lost == nil {
-				return code // it waited for the end of --at-least
+			if idle() {
+				return code
 			}
 			forward(k.cmd, s)
 		case since := <-renewed:
 			term.Reset(k.room(since))
 		case why := <-lost:
-			if lose(why); !running && k.lost == nil {
+			if lose(why); idle() {
 				return code
 			}
 		case <-term.C:
-			if lose(errAway); !running && k.lost == nil {
+			if lose(errAway); idle() {
 				return code
 			}
 		case <-kill.C:

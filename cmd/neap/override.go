@@ -206,7 +206,7 @@ func (p *overridePage) add(ctx context.Context, a *app, rdb *redis.Client, key s
 	return nil
 }
 
-func (p overridePage) tell(w *page) {
+func (p *overridePage) tell(w *page) {
 	if len(p.Subjects) == 0 {
 		w.linef("No subject was given other policies; %s.", sight(p.Keys, p.AllKeys))
 		return
