@@ -217,7 +217,7 @@ func ExampleGuard_WithFail() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	rdb.Close() //nolint:gosec // it stands for an outage
+	rdb.Close() // it stands for an outage
 	answer, err := guard.Begin(context.Background(), "order-17", "")
 	if err != nil {
 		log.Fatal(err)

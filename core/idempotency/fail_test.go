@@ -256,7 +256,7 @@ func TestWithFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rdb.Close() //nolint:gosec // Redis is gone
+	rdb.Close()
 	if answer, err := waits.Begin(t.Context(), "other", ""); err != nil || answer.Claim.Unguarded() == nil {
 		t.Errorf("WithWait of WithFail: got %v, want a claim that is unguarded", err)
 	}
