@@ -105,7 +105,7 @@ func TestStreamedBodyBegunBetweenChunks(t *testing.T) {
 	}
 }
 
-// A body of which a gate has read a part, or all, is not taken for the next request. In the
+// What a gate has not read of a body is not taken for the next request. In the
 // middle of a chunk Hertz would do so, so then the connection ends.
 func TestRestOfAStreamedBody(t *testing.T) {
 	t.Parallel()
