@@ -20,8 +20,8 @@ local parts = {
   'bucket_settle', 'fast_settle', 'kept_settle', 'kept_add', 'kept_store', 'window_settle', 'sliding_settle', 'log_settle',
   'bucket_read', 'bucket_store', 'fast_read', 'fast_store', 'fast_heal', 'kept_read', 'kept_heal',
   'window_read', 'window_charge', 'calendar_at', 'sliding_read', 'sliding_room', 'sliding_charge',
-  'log_read', 'log_heal', 'log_charge', 'log_keep', 'log_wait', 'ban_read', 'ban_count', 'estimates_lapsed',
-  'estimates_add', 'estimates_drop',
+  'log_read', 'log_heal', 'log_charge', 'log_keep', 'log_wait', 'ban_read', 'ban_count', 'policies_read',
+  'estimates_lapsed', 'estimates_add', 'estimates_drop',
 }
 files['lua/limits'] = { globals = { 'forgiven' }, read_globals = parts, ignore = { '211' } }
 files['lua/limit_*.lua'] = { ignore = { '211' } }

@@ -14,9 +14,10 @@
 --          the index of its policy; how many denials begin it, or 0 for a hold, which none
 --          begins; and in milliseconds how long they are counted, how long the first ban
 --          lasts, and how long a ban lasts at most. The policies of a subject are one more
---          ban (limits/ban.lua): 1, -1, the text that the caller knows, 0 and 0. For each lease two: the index of its policy, and the lease in
---          milliseconds. For each run: the cost under each policy, in its units (-n asks
---          about a cost of n and takes nothing), and how many requests there are.
+--          ban (limits/ban.lua): 1, -1, the text that the caller knows, 0 and 0. For each
+--          lease two: the index of its policy, and the lease in milliseconds. For each run:
+--          the cost under each policy, in its units (-n asks about a cost of n and takes
+--          nothing), and how many requests there are.
 --          With leases: the name of the estimate
 -- returns  for each run in turn, -1 and 0s if a key holds what neap never writes, or -2
 --          and 0s if the subject has policies that the caller does not know: then
