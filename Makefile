@@ -52,8 +52,8 @@ test: redis ## run every test of the library, on miniredis, a real redis-server 
 	scripts/each-module.sh go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, direct, upgrade, mutants, fuzz, servers, check-all and release-check; each of them even if another fails
-	@$(MAKE) --no-print-directory --keep-going soak direct upgrade mutants fuzz servers check-all release-check
+nightly: ## run what takes long: soak, direct, upgrade, a third of the mutants and of the servers, fuzz, check-all and release-check; each of them even if another fails
+	@NIGHT=$$(expr $$(date +%j) + 0) $(MAKE) --no-print-directory --keep-going soak direct upgrade mutants fuzz servers check-all release-check
 
 # Here one package follows the other, and one module the other: what one generates takes all
 # processors for many minutes, and tests of others, which wait for something, would have none
@@ -69,8 +69,8 @@ soak: redis nginx haproxy chromium prometheus ## run every test at its full coun
 	go test $(filter-out -race,$(TESTFLAGS)) -count=1 -timeout 60m ./core/limit ./core/inflight ./core/stock ./core/idempotency ./core/lock
 
 .PHONY: direct
-direct: redis ## run every test of this module without the queue
-	go test $(TESTFLAGS) -tags neap_direct -count=1 -timeout 20m ./...
+direct: redis ## run the tests of the core and of net/http without the queue
+	go test $(TESTFLAGS) -tags neap_direct -count=1 -timeout 20m ./core/... ./contrib/redis_rate ./neaptest ./nethttp
 
 # It compiles the library twice more, from a commit that the checkout must have.
 .PHONY: upgrade
@@ -127,8 +127,8 @@ browser: chromium ## use the pages of the console and of play in a headless Chro
 	cd console/browsertest && go test -count=1 -timeout 20m ./...
 
 .PHONY: mutants
-mutants: redis ## make mutants of the adapters; the contract must catch each
-	go run ./internal/mutants
+mutants: redis ## make mutants of the adapters and of limits; the tests must catch each
+	go run ./internal/mutants $(if $(NIGHT),-night $(NIGHT))
 
 .PHONY: fuzz
 fuzz: redis ## fuzz each target for FUZZTIME (20s)

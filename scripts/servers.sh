@@ -2,8 +2,9 @@
 # servers.sh [SERVER...]
 # Runs the tests of everything that talks to Redis on each server in $wanted
 # that a suite of Debian has. SERVER is a name such as valkey-9.1, and limits the
-# run to it; it may be one that is not in $wanted. Set FETCH_ONLY=1 to run no
-# test and print what to set REDIS_SERVER to.
+# run to it; it may be one that is not in $wanted. Set NIGHT=334, the day of the
+# year, for a third of $wanted: three nights in a row run all. Set FETCH_ONLY=1 to
+# run no test and print what to set REDIS_SERVER to.
 #
 # It installs nothing. apt works in a directory of its own, asks the mirrors
 # that this system asks, and checks their signatures by Debian's keyring. Each
@@ -14,12 +15,14 @@
 # started, and if there is none. A server that no suite has is reported.
 set -eu
 
-# Redis 6.2 has all that the scripts use, and no suite has it.
-wanted='redis-6.2 redis-7.0 redis-8.0 valkey-8.0 valkey-8.1 valkey-9.1'
+# Every third is of one night: a Redis and a Valkey. Redis 6.2 has all that the scripts
+# use, and no suite has it.
+wanted='redis-7.0 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.1 redis-6.2'
 packages='./lua/... ./core/script/... ./core/internal/wire/... ./core/store/... ./core/lock/... ./core/idempotency/... ./core/stock/... ./core/limit/... ./core/inflight/...'
 # In this order: of several patch releases, the one that most people run.
 suites='stable stable-backports oldstable oldstable-backports oldoldstable testing unstable experimental'
 
+[ -z "${NIGHT:-}" ] || wanted=$(echo "$wanted" | tr ' ' '\n' | awk -v night="$NIGHT" 'NR % 3 == night % 3')
 [ $# -eq 0 ] || wanted=$*
 top=$(pwd)/.bin/servers
 apt=$top/apt

@@ -71,6 +71,25 @@ func (t *target) mutants() []mutant {
 	return all
 }
 
+// nights is in how many nights all bugs are made.
+const nights = 3
+
+// tonight are the package without a bug, and those bugs that are made in a night, which is
+// the day of the year. They are all if night is negative.
+func (t *target) tonight(night int) []mutant {
+	all := t.mutants()
+	if night < 0 {
+		return all
+	}
+	some := all[:1:1]
+	for i, m := range all[1:] {
+		if i%nights == night%nights {
+			some = append(some, m)
+		}
+	}
+	return some
+}
+
 // isScript reports whether the bug is in a Lua script.
 func (m mutant) isScript() bool { return strings.HasSuffix(m.file, ".lua") }
 

@@ -34,6 +34,27 @@ func TestTablesApply(t *testing.T) {
 	}
 }
 
+// TestNightsMakeEachBugOnce holds that three nights in a row leave no bug out.
+func TestNightsMakeEachBugOnce(t *testing.T) {
+	t.Parallel()
+	of := targets[0]
+	made := map[string]int{}
+	for night := 365; night < 365+nights; night++ {
+		some := of.tonight(night)
+		if some[0].file != "" {
+			t.Errorf("night %d begins with the bug %q, want the package without a bug", night, some[0].why)
+		}
+		for _, m := range some[1:] {
+			made[m.name]++
+		}
+	}
+	for _, m := range of.tonight(-1)[1:] {
+		if made[m.name] != 1 {
+			t.Errorf("%s: made in %d nights, want 1", m.why, made[m.name])
+		}
+	}
+}
+
 func TestSourceIsRefused(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
