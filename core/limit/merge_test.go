@@ -25,7 +25,8 @@ func TestMergedOnServers(t *testing.T) {
 		merges := newHeldFirst()
 		close(merges.open)
 		rdb.AddHook(merges)
-		const most, subjects, callers = 100, 20, 256
+		const most, subjects = 100, 20
+		callers := redistest.Ops(256)
 		bucket, fast := limit.TokenBucket{Rate: 1, Per: time.Hour, Burst: most}, limit.TokenBucket{Rate: 1001, Per: time.Second, Burst: most}
 		window, sliding := limit.FixedWindow{Limit: most, Window: time.Hour}, limit.SlidingWindow{Limit: most, Window: time.Hour}
 		log, month := limit.SlidingLog{Limit: most, Window: time.Hour}, limit.CalendarWindow{Limit: most, Every: limit.Month}

@@ -39,7 +39,7 @@ func play(ctx context.Context, url string) error {
 	rdb := s.Redis
 	// A thousand requests wait for a few connections at first; and where nothing
 	// is cached they pass through the lock one by one.
-	locks, err := lock.New(rdb, "rebuild", &lock.Options{Budget: 5 * time.Second, Wait: time.Minute})
+	locks, err := lock.New(rdb, "rebuild", &lock.Options{Budget: time.Minute, Wait: time.Minute})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 // TestALostLockEndsTheRequest: the work ends with the context of the lock.
 func TestALostLockEndsTheRequest(t *testing.T) {
 	t.Parallel()
-	l, err := lock.New(embedded(t), "exclusive", &lock.Options{Budget: 5 * time.Second})
+	l, err := lock.New(embedded(t), "exclusive", &lock.Options{Budget: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestALostLockEndsTheRequest(t *testing.T) {
 // TestALostClaimEndsTheOrder: the work ends with the context of the claim.
 func TestALostClaimEndsTheOrder(t *testing.T) {
 	t.Parallel()
-	g, err := idempotency.New(embedded(t), "orders", idempotency.Retry{}, &idempotency.Options{Budget: 5 * time.Second})
+	g, err := idempotency.New(embedded(t), "orders", idempotency.Retry{}, &idempotency.Options{Budget: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
