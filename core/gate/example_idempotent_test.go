@@ -81,6 +81,24 @@ func ExampleIdempotent() {
 	// 400
 }
 
+// A client may write the same JSON in another way when it repeats a request.
+func ExampleIdempotent_canonicalJSON() {
+	guard := newGuard("transfers", idempotency.Retry{})
+	once := nethttp.Middleware(gate.Idempotent(guard, gate.ByHeader("X-Account"), &gate.IdempotentOptions{
+		Fingerprint: gate.CanonicalJSON,
+	}))
+	h := once(hello)
+	for _, body := range []string{`{"to":"bob","cents":100}`, `{ "cents": 1e2, "to": "bob" }`, `{"to":"bob","cents":101}`} {
+		r := order("alice", "1", body)
+		r.Header.Set("Content-Type", "application/json")
+		answer(h, r)
+	}
+	// Output:
+	// 200
+	// 200 Idempotent-Replayed: true
+	// 422
+}
+
 // An operator finds out what became of an order, and the client gets its answer.
 func ExampleStoredReply() {
 	guard := newGuard("orders", idempotency.Reject{})

@@ -179,6 +179,24 @@ func ExampleByIP() {
 	// 429
 }
 
+// A load balancer of a cloud changes its address, so you can only count: two proxies have
+// appended theirs. What a client writes in front of them changes nothing.
+func ExampleByIP_trustedHops() {
+	limiter := newLimiter("detail", limit.FixedWindow{Name: "hourly", Limit: 1, Window: time.Hour})
+	g := gate.RateLimit(limiter, gate.ByIP(&gate.IPOptions{TrustedHops: 2}), nil)
+
+	h := nethttp.Middleware(g)(hello)
+	for _, forwarded := range []string{"203.0.113.9, 192.0.2.7", "198.51.100.1, 203.0.113.9, 192.0.2.8", "203.0.113.10, 192.0.2.7"} {
+		r := get("/detail")
+		r.Header.Set("X-Forwarded-For", forwarded)
+		send(h, r)
+	}
+	// Output:
+	// 200
+	// 429
+	// 200
+}
+
 // A caller with an API key has a limit of its own. Without one it shares the limit of its
 // address.
 func ExampleFirstOf() {
