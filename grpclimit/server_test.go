@@ -321,6 +321,41 @@ func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	}
 }
 
+// TestADeadlineEndsAStream, and frees its slot on both sides. The client's deadline is the
+// server's, too.
+func TestADeadlineEndsAStream(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	slots, err := inflight.New(rdb, "grpc", 100, &inflight.Options{Fail: store.FailClosed, Budget: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reached atomic.Int64
+	o := &orders{watch: func(stream grpc.ServerStream) error {
+		reached.Add(1)
+		<-stream.Context().Done()
+		return stream.Context().Err()
+	}}
+	conn := serve(t, o, []grpc.ServerOption{
+		grpc.StreamInterceptor(grpclimit.StreamServerInterceptor(gate.Concurrency(slots, everyone, nil))),
+	}, grpc.WithStreamInterceptor(grpclimit.StreamClientInterceptor(hourly(t, 1000), &grpclimit.ClientOptions{Key: account, Concurrency: slots})))
+	for timeout := 50 * time.Millisecond; reached.Load() == 0; timeout *= 2 { // a busy machine may not open it in time
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		if stream, err := conn.NewStream(ctx, &service.Streams[0], watch); err == nil {
+			if err := stream.RecvMsg(new(text)); status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("got %v, want DeadlineExceeded", err)
+			}
+		}
+		cancel()
+	}
+	for _, subject := range []string{"everyone", "account"} {
+		redistest.Await(t, time.Minute, "the slot of "+subject, func() bool {
+			n, err := slots.InFlight(t.Context(), subject)
+			return err == nil && n == 0
+		})
+	}
+}
+
 // TestAHandlerFindsTheDecision in its context, and settles it.
 func TestAHandlerFindsTheDecision(t *testing.T) {
 	t.Parallel()
