@@ -60,8 +60,9 @@
 //
 // If a handler calls c.Hijack, Hertz sends its response and then runs the function that was
 // given to Hijack. The gate is left when the function has returned. It gets the status and
-// the header of the response, and none of its body. If the client is gone before the function runs, the function never
-// runs. Then the gate is left when the garbage collector finds the request.
+// the header of the response, and none of its body. If the client is gone before the
+// function runs, the function never runs. Then the gate is left when the garbage collector
+// finds the request.
 //
 // # Clients that go away
 //
