@@ -87,7 +87,7 @@ func ExampleIdempotent_canonicalJSON() {
 	once := nethttp.Middleware(gate.Idempotent(guard, gate.ByHeader("X-Account"), &gate.IdempotentOptions{
 		Fingerprint: gate.CanonicalJSON,
 	}))
-	h := once(hello)
+	h := once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "sent") }))
 	for _, body := range []string{`{"to":"bob","cents":100}`, `{ "cents": 1e2, "to": "bob" }`, `{"to":"bob","cents":101}`} {
 		r := order("alice", "1", body)
 		r.Header.Set("Content-Type", "application/json")
