@@ -50,7 +50,7 @@ test: export GORACE := $(or $(GORACE),atexit_sleep_ms=0)
 test: export MODULES := $(LIBRARY)
 test: redis ## run every test of the library, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test
 	@echo "NEAP_TEST_SEED=$${NEAP_TEST_SEED:-1}"
-	scripts/each-module.sh go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
+	scripts/slow.sh 60 scripts/each-module.sh go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
 nightly: ## run what takes long: soak, direct, upgrade, a third of the mutants and of the servers, fuzz, check-all and release-check; each of them even if another fails
