@@ -6,12 +6,14 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -22,16 +24,21 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// partner answers with what it is asked for: a code, and how many milliseconds to wait.
+// partner answers with what it is asked for: how many milliseconds to wait, after "down" as
+// Unavailable.
 func partner(_ context.Context, message *text) (*text, error) {
 	if message.GetValue() == "tea" {
 		return message, nil
 	}
-	ms, err := strconv.Atoi(message.GetValue())
+	text, down := strings.CutPrefix(message.GetValue(), "down ")
+	ms, err := strconv.Atoi(text)
 	if err != nil {
 		return nil, err
 	}
 	st := status.New(codes.ResourceExhausted, "too many")
+	if down {
+		st = status.New(codes.Unavailable, "one instance restarts")
+	}
 	if ms > 0 {
 		if st, err = st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(ms) * time.Millisecond)}); err != nil {
 			return nil, err
@@ -67,10 +74,11 @@ func TestACallThatIsDeniedIsNotMade(t *testing.T) {
 	}
 }
 
-// TestWhatThePartnerSaysHoldsForAllProcesses: its RetryInfo, and nothing without.
+// TestWhatThePartnerSaysHoldsForAllProcesses: the RetryInfo of its ResourceExhausted, and
+// nothing without. An Unavailable may speak for one instance.
 func TestWhatThePartnerSaysHoldsForAllProcesses(t *testing.T) {
 	t.Parallel()
-	for asks, want := range map[string]bool{"60000": true, "0": false, "tea": false} {
+	for asks, want := range map[string]bool{"60000": true, "down 60000": false, "0": false, "tea": false} {
 		_, rdb := redistest.Miniredis(t)
 		policy := limit.FixedWindow{Name: "hourly", Limit: 100, Window: time.Hour}
 		opts := &grpclimit.ClientOptions{Key: account}
@@ -238,5 +246,38 @@ func TestACallOfAClientEndsOnce(t *testing.T) {
 		if len(ended) > 0 {
 			t.Errorf("%s: Settle was called %d times more, want once", name, len(ended))
 		}
+	}
+}
+
+// TestAStreamThatCannotBeOpenedEndsOnce, also if grpc ends it too.
+func TestAStreamThatCannotBeOpenedEndsOnce(t *testing.T) {
+	t.Parallel()
+	fails := func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+		return nil, status.Error(codes.Unauthenticated, "no token")
+	}
+	for name, inner := range map[string][]grpc.StreamClientInterceptor{"another interceptor fails": {fails}, "nothing listens": nil} {
+		_, rdb := redistest.Miniredis(t)
+		slots, err := inflight.New(rdb, "grpc", 1, &inflight.Options{Fail: store.FailClosed, Budget: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var settled atomic.Int64
+		opts := &grpclimit.ClientOptions{Key: account, Concurrency: slots, Settle: func(context.Context, string, any, error) int64 { return settled.Add(1) }}
+		conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithChainStreamInterceptor(append([]grpc.StreamClientInterceptor{grpclimit.StreamClientInterceptor(hourly(t, 100), opts)}, inner...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.NewStream(t.Context(), &service.Streams[0], watch); err == nil {
+			t.Errorf("%s: got a stream, want an error", name)
+		}
+		redistest.Await(t, time.Minute, name+" to end", func() bool {
+			n, err := slots.InFlight(t.Context(), "account")
+			return err == nil && n == 0
+		})
+		if n := settled.Load(); n != 1 {
+			t.Errorf("%s: Settle was called %d times, want once", name, n)
+		}
+		conn.Close()
 	}
 }

@@ -65,11 +65,8 @@ func (r *request) RemoteAddr() netip.AddrPort {
 	if !ok || from.Addr == nil {
 		return netip.AddrPort{}
 	}
-	addr, err := netip.ParseAddrPort(from.Addr.String())
-	if err != nil { // such as a unix socket
-		return netip.AddrPort{}
-	}
-	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	addr, _ := netip.ParseAddrPort(from.Addr.String()) // zero for a unix socket
+	return addr
 }
 
 // Key makes a [gate.Key] from a function of the call's context, its full method and its

@@ -126,6 +126,11 @@ func TestEachDenialHasAStatus(t *testing.T) {
 		if got := strings.Join(trailer.Get("ratelimit-policy"), ", "); c.fields != "" && !strings.Contains(got, c.fields) {
 			t.Errorf("%s: got the policies %q, want %q", name, got, c.fields)
 		}
+		for _, field := range []string{"retry-after", "cache-control"} {
+			if got := trailer.Get(field); len(got) > 0 {
+				t.Errorf("%s: got %s %q in the trailer, want no field that only HTTP has", name, field, got)
+			}
+		}
 		for _, text := range []string{"LOADING", "EOF", "everyone"} {
 			if strings.Contains(fmt.Sprint(err, trailer), text) {
 				t.Errorf("%s: got %v, %v, want no text of an error and no key", name, err, trailer)
@@ -148,6 +153,21 @@ func TestAGateBehindAGate(t *testing.T) {
 		if status.Code(err) != codes.ResourceExhausted || len(header) > 0 || len(trailer.Get("grpc-retry-pushback-ms")) != 1 || strings.Count(policies, "hourly") != 2 {
 			t.Errorf("%s: got %v with the header %v and the trailer %v, want ResourceExhausted, no header, both policies and one pushback", name, err, header, trailer)
 		}
+	}
+}
+
+// TestADenialFurtherInCounts for the outer gate, also if nothing else does.
+func TestADenialFurtherInCounts(t *testing.T) {
+	t.Parallel()
+	counted := hourly(t, 100)
+	outer := gate.RateLimit(counted, everyone, &gate.RateLimitOptions{Count: func(int) bool { return false }})
+	conn := serve(t, &orders{}, unary(outer, gate.RateLimit(hourly(t, 1), everyone, nil)))
+	for _, want := range []int64{100, 99} { // admitted, and denied
+		_ = call(t.Context(), conn, "tea")
+		redistest.Await(t, time.Minute, fmt.Sprint(want, " left"), func() bool {
+			d, err := counted.Peek(t.Context(), "everyone")
+			return err == nil && d.Remaining == want
+		})
 	}
 }
 
