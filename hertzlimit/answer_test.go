@@ -3,6 +3,7 @@ package hertzlimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -115,6 +116,48 @@ func TestWhereTheRouteIsKnown(t *testing.T) {
 				t.Errorf("the gate was told %q, want \"/users/{id} 7\"", got)
 			}
 		})
+	}
+}
+
+// TestNoParameterWithoutARoute: Hertz has found a part of a route, and a gate is not told.
+func TestNoParameterWithoutARoute(t *testing.T) {
+	t.Parallel()
+	var got string
+	h := server.New(server.WithDisablePrintRoute(true))
+	h.Use(hertzlimit.Middleware(entering(func(q gate.Request) gate.Pass {
+		got = "route " + q.Route() + ", parameter " + q.Param("id")
+		return gate.Pass{}
+	})))
+	h.GET("/users/:id/orders", ok)
+	h.POST("/users/:id", ok)
+	for method, want := range map[string]string{"GET": "route /users/{id}/orders, parameter 7", "POST": "route , parameter "} {
+		if ut.PerformRequest(h.Engine, method, "/users/7/orders", nil); got != want {
+			t.Errorf("%s: got %q, want %q", method, got, want)
+		}
+	}
+}
+
+// TestAKeyOfHertzInAChain finds what an earlier gate has put into the context.
+func TestAKeyOfHertzInAChain(t *testing.T) {
+	t.Parallel()
+	type tenant struct{}
+	key := hertzlimit.Key(func(ctx context.Context, c *app.RequestContext) (string, error) {
+		return fmt.Sprint(ctx.Value(tenant{}), " at ", string(c.Path())), nil
+	})
+	var got string
+	g := gate.Chain(entering(func(q gate.Request) gate.Pass {
+		return gate.Pass{Context: context.WithValue(q.Context(), tenant{}, "acme")}
+	}), entering(func(q gate.Request) gate.Pass {
+		var err error
+		if got, err = key(q); err != nil {
+			t.Error(err)
+		}
+		return gate.Pass{}
+	}))
+	h := server.New(server.WithDisablePrintRoute(true))
+	h.GET("/detail", hertzlimit.Middleware(g), ok)
+	if ut.PerformRequest(h.Engine, "GET", "/detail", nil); got != "acme at /detail" {
+		t.Errorf("got %q, want \"acme at /detail\"", got)
 	}
 }
 
