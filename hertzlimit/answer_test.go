@@ -123,7 +123,7 @@ func TestWhereTheRouteIsKnown(t *testing.T) {
 func TestNoParameterWithoutARoute(t *testing.T) {
 	t.Parallel()
 	var got string
-	h := server.New(server.WithDisablePrintRoute(true))
+	h := server.New(server.WithDisablePrintRoute(true), server.WithHandleMethodNotAllowed(true))
 	h.Use(hertzlimit.Middleware(entering(func(q gate.Request) gate.Pass {
 		got = "route " + q.Route() + ", parameter " + q.Param("id")
 		return gate.Pass{}
@@ -134,6 +134,20 @@ func TestNoParameterWithoutARoute(t *testing.T) {
 		if ut.PerformRequest(h.Engine, method, "/users/7/orders", nil); got != want {
 			t.Errorf("%s: got %q, want %q", method, got, want)
 		}
+	}
+}
+
+// TestTheFramingIsNoField, as in net/http.
+func TestTheFramingIsNoField(t *testing.T) {
+	t.Parallel()
+	got := make(chan []string, 1)
+	address := behind(t, ok, []gate.Gate{entering(func(q gate.Request) gate.Pass {
+		got <- q.Header("Transfer-Encoding")
+		return gate.Pass{}
+	})})
+	answers(t, address, "POST /detail HTTP/1.1\r\nHost: shop\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ntea\r\n0\r\n\r\n")
+	if field := <-got; len(field) > 0 {
+		t.Errorf("got Transfer-Encoding %q, want nothing", field)
 	}
 }
 
