@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -19,11 +19,12 @@ import (
 )
 
 // ClientOptions are the options of [UnaryClientInterceptor] and [StreamClientInterceptor].
-// Their functions must be safe for concurrent use; their panics propagate to the caller.
+// Their functions must be safe for concurrent use; their panics propagate to the caller,
+// except as [StreamClientInterceptor] says.
 type ClientOptions struct {
 	// Key returns the subject that a call counts for. Nil is the target of the connection,
-	// so give it the same spelling everywhere. If the partner counts by account, its answer
-	// to one account puts the whole target on hold: return the account here.
+	// so spell that alike everywhere. An answer to one account then puts the whole target
+	// on hold. If the partner counts by account, return the account here.
 	Key func(ctx context.Context, method string) (string, error)
 	// Wait is how long a call may wait for its permits, as limit.Limiter.WaitFor says. With
 	// 0 it does not wait. The call's context also ends the wait.
@@ -35,8 +36,9 @@ type ClientOptions struct {
 	// was an estimate. The answer is that of a unary call, and nil for a stream. A number
 	// below 0 keeps the estimate. Settle costs another round trip to Redis.
 	Settle func(ctx context.Context, method string, answer any, err error) int64
-	// Concurrency also bounds how many calls of a subject are in flight at once. Nil bounds
-	// nothing.
+	// Concurrency also bounds how many calls of a subject are in flight at once. If there
+	// is no room, a call is denied without a wait, and its permits are given back. Nil
+	// bounds nothing.
 	Concurrency *inflight.Limiter
 	// Told returns for how long the partner wants no calls of the subject, as the status of
 	// a call says; 0 means that it does not say. Nil is [Told].
@@ -45,13 +47,13 @@ type ClientOptions struct {
 	// 30 days. 0 means an hour.
 	MaxHold time.Duration
 	// OnError is told of errors, which are for operators: they may name keys. With nil they
-	// are dropped. OnError is told of each decision that was made without Redis, of an answer
-	// whose word did not reach Redis, and of a settlement that was given up.
+	// are dropped. OnError is told of each decision that was made without Redis, of each
+	// hold that Redis did not confirm, and of a settlement that was given up.
 	OnError func(ctx context.Context, method string, err error)
 }
 
 // Told returns for how long a partner wants no calls, as a status says: the RetryInfo of a
-// ResourceExhausted. Without RetryInfo that is final, such as a message that is too large. An
+// ResourceExhausted. Without RetryInfo it is final, as for a message that is too large. An
 // Unavailable does not count, because it may speak for one server of the partner.
 func Told(st *status.Status) time.Duration {
 	if st.Code() != codes.ResourceExhausted {
@@ -79,8 +81,12 @@ func Told(st *status.Status) time.Duration {
 // of grpc-go itself, by its service config, are not counted: the partner gets up to
 // maxAttempts calls for one permit.
 //
-// UnaryClientInterceptor panics on a nil limiter, on one without Holds, and on options out of
-// range. Nil options are the defaults; options are copied.
+// A call costs the round trips to Redis of limit.Limiter.TakeN and of Concurrency, and one
+// more if its answer puts the subject on hold.
+//
+// UnaryClientInterceptor panics on a nil limiter, on one without Holds, on Settle with a
+// limiter that cannot settle, and on options out of range. Nil options are the defaults;
+// options are copied.
 func UnaryClientInterceptor(limiter *limit.Limiter, opts *ClientOptions) grpc.UnaryClientInterceptor {
 	c := newClient("UnaryClientInterceptor", limiter, opts)
 	return func(ctx context.Context, method string, message, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -90,16 +96,15 @@ func UnaryClientInterceptor(limiter *limit.Limiter, opts *ClientOptions) grpc.Un
 		}
 		err = errPanic
 		defer func() { c.end(ctx, method, call, answer, err) }()
-		c.tell(ctx, method, call.Cause)
 		err = invoke(ctx, method, message, answer, cc, options...)
 		c.answered(ctx, method, call, err)
 		return err
 	}
 }
 
-// StreamClientInterceptor is [UnaryClientInterceptor] for streams. Read a stream to its end, or
-// cancel its context; otherwise it stays in flight. Panics of Told, Settle and OnError do not
-// propagate if the stream ends by itself; they are logged.
+// StreamClientInterceptor is [UnaryClientInterceptor] for streams. Read a stream to its end,
+// or cancel its context; otherwise it stays in flight. Panics of Told and Settle, and of
+// OnError once the stream has begun, do not propagate; they are logged.
 func StreamClientInterceptor(limiter *limit.Limiter, opts *ClientOptions) grpc.StreamClientInterceptor {
 	c := newClient("StreamClientInterceptor", limiter, opts)
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -107,13 +112,14 @@ func StreamClientInterceptor(limiter *limit.Limiter, opts *ClientOptions) grpc.S
 		if err != nil {
 			return nil, err
 		}
-		var once sync.Once
+		var ended atomic.Bool
 		finish := func(err error) { // grpc may call it on a goroutine of its own
-			once.Do(func() {
-				outgoing.Contained(func() {
-					defer func() { c.end(ctx, method, call, nil, err) }()
-					c.answered(ctx, method, call, err)
-				})
+			if ended.Swap(true) {
+				return
+			}
+			outgoing.Contained(func() {
+				defer func() { c.end(ctx, method, call, nil, err) }()
+				c.answered(ctx, method, call, err)
 			})
 		}
 		opened := false
@@ -122,7 +128,6 @@ func StreamClientInterceptor(limiter *limit.Limiter, opts *ClientOptions) grpc.S
 				finish(errPanic)
 			}
 		}()
-		c.tell(ctx, method, call.Cause)
 		stream, err := open(ctx, desc, cc, method, append(slices.Clip(options), grpc.OnFinish(finish))...)
 		if opened = true; err != nil {
 			finish(err)
@@ -195,23 +200,24 @@ func notMade(err error) error {
 }
 
 func (c *client) begin(ctx context.Context, method string, message any, cc *grpc.ClientConn) (*outgoing.Call, error) {
-	subject := cc.CanonicalTarget()
-	if c.opts.Key != nil {
-		var err error
-		if subject, err = c.opts.Key(ctx, method); err != nil {
-			return nil, notMade(err)
-		}
+	var subject string
+	var err error
+	if c.opts.Key == nil {
+		subject = cc.CanonicalTarget()
+	} else if subject, err = c.opts.Key(ctx, method); err != nil {
+		return nil, notMade(err)
 	}
 	cost := int64(1)
 	if c.opts.Cost != nil {
 		cost = c.opts.Cost(ctx, method, message)
 	}
-	call, err := c.calls.Begin(ctx, subject, cost)
+	call, err := c.calls.Begin(ctx, subject, cost, func(err error) {
+		if c.opts.OnError != nil {
+			c.opts.OnError(ctx, method, err)
+		}
+	})
 	if err != nil {
 		return nil, notMade(err)
-	}
-	if c.opts.OnError != nil {
-		call.OnDropped = func(err error) { c.tell(ctx, method, err) }
 	}
 	return call, nil
 }
@@ -221,9 +227,7 @@ func (c *client) answered(ctx context.Context, method string, call *outgoing.Cal
 	if errors.Is(err, limit.ErrLimited) {
 		return
 	}
-	if err := call.Answered(ctx, c.opts.Told(status.Convert(err)), false); err != nil {
-		c.tell(ctx, method, err)
-	}
+	call.Answered(ctx, c.opts.Told(status.Convert(err)), false)
 }
 
 func (c *client) end(ctx context.Context, method string, call *outgoing.Call, answer any, err error) {
@@ -231,11 +235,5 @@ func (c *client) end(ctx context.Context, method string, call *outgoing.Call, an
 	defer func() { call.End(ctx, used) }() // also if Settle panics
 	if c.opts.Settle != nil {
 		used = c.opts.Settle(ctx, method, answer, err)
-	}
-}
-
-func (c *client) tell(ctx context.Context, method string, err error) {
-	if err != nil && c.opts.OnError != nil {
-		c.opts.OnError(ctx, method, err)
 	}
 }

@@ -1,11 +1,10 @@
 package nethttp
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/inflight"
@@ -120,16 +119,17 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			t.end(r, call, nil)
 		}
 	}()
-	if call.Cause != nil {
-		t.tell(r, call.Cause)
-	}
 	a, err := t.base.RoundTrip(r)
 	if err != nil || a == nil {
 		return a, err
 	}
 	ended = true
-	var once sync.Once
-	end := func() { once.Do(func() { t.end(r, call, a) }) }
+	var hasEnded atomic.Bool // no sync.Once: Settle may close the body
+	end := func() {
+		if !hasEnded.Swap(true) {
+			t.end(r, call, a)
+		}
+	}
 	panics := true
 	defer func() {
 		if panics { // Told does
@@ -137,9 +137,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			_ = a.Body.Close()
 		}
 	}()
-	if err := call.Answered(r.Context(), t.opts.Told(a), a.StatusCode == http.StatusTooManyRequests); err != nil {
-		t.tell(r, err)
-	}
+	call.Answered(r.Context(), t.opts.Told(a), a.StatusCode == http.StatusTooManyRequests)
 	panics = false
 	a.Body = ending(a.Body, end)
 	return a, nil
@@ -154,14 +152,11 @@ func (t *transport) begin(r *http.Request) (*outgoing.Call, error) {
 	if t.opts.Cost != nil {
 		cost = t.opts.Cost(r)
 	}
-	call, err := t.calls.Begin(r.Context(), subject, cost)
-	if denied, is := errors.AsType[*limit.LimitedError](err); is && denied.Decision.Cause != nil {
-		t.tell(r, denied.Decision.Cause)
-	}
-	if err == nil && t.opts.OnError != nil {
-		call.OnDropped = func(err error) { t.tell(r, err) }
-	}
-	return call, err
+	return t.calls.Begin(r.Context(), subject, cost, func(err error) {
+		if t.opts.OnError != nil {
+			t.opts.OnError(r, err)
+		}
+	})
 }
 
 // end ends a request; a is its response, or nil if there is none.
@@ -170,12 +165,6 @@ func (t *transport) end(r *http.Request, call *outgoing.Call, a *http.Response) 
 	defer func() { call.End(r.Context(), used) }() // also if Settle panics
 	if t.opts.Settle != nil {
 		used = t.opts.Settle(a)
-	}
-}
-
-func (t *transport) tell(r *http.Request, err error) {
-	if t.opts.OnError != nil {
-		t.opts.OnError(r, err)
 	}
 }
 

@@ -268,6 +268,7 @@ func TestARequestEndsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		base    partner
 		told    func(*http.Response) time.Duration
+		settles func(*http.Response) // what Settle does with the body, too
 		reads   func(a *http.Response)
 		without bool // a response
 		open    bool // until what is read ends it
@@ -283,10 +284,12 @@ func TestARequestEndsOnce(t *testing.T) {
 		"broken off": {base: answered(&spy{Reader: io.MultiReader(strings.NewReader("bo"), errReader{broken})}), reads: func(a *http.Response) {
 			_, _ = io.ReadAll(a.Body)
 		}, open: true},
-		"no answer":      {base: func(*http.Request) (*http.Response, error) { return nil, broken }, without: true},
-		"base panics":    {base: func(*http.Request) (*http.Response, error) { panic(broken) }, without: true},
-		"Told panics":    {base: answered(body), told: func(*http.Response) time.Duration { panic(broken) }},
-		"a nil response": {base: func(*http.Request) (*http.Response, error) { return nil, nil }, without: true},
+		"closed by Settle too": {base: answered(&spy{Reader: strings.NewReader("body")}), settles: closes, reads: closes, open: true},
+		"read by Settle":       {base: answered(&spy{Reader: strings.NewReader("body")}), settles: func(a *http.Response) { _, _ = io.ReadAll(a.Body) }, reads: closes, open: true},
+		"no answer":            {base: func(*http.Request) (*http.Response, error) { return nil, broken }, without: true},
+		"base panics":          {base: func(*http.Request) (*http.Response, error) { panic(broken) }, without: true},
+		"Told panics":          {base: answered(body), told: func(*http.Response) time.Duration { panic(broken) }},
+		"a nil response":       {base: func(*http.Request) (*http.Response, error) { return nil, nil }, without: true},
 	} {
 		_, rdb := redistest.Miniredis(t)
 		l := heldLimiter(t, rdb, 100)
@@ -300,6 +303,9 @@ func TestARequestEndsOnce(t *testing.T) {
 			Cost: func(*http.Request) int64 { return 10 },
 			Settle: func(a *http.Response) int64 {
 				settled = append(settled, a)
+				if c.settles != nil {
+					c.settles(a)
+				}
 				return 3
 			},
 		})
@@ -361,8 +367,8 @@ func TestABodyThatIsWrittenStaysOne(t *testing.T) {
 		}
 		defer conn.Close()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		line, _ := rw.ReadString('\n')
-		_, _ = io.WriteString(conn, "you said "+line)
+		said, _ := io.ReadAll(rw)
+		_, _ = io.WriteString(conn, "you said "+string(said))
 	}))
 	defer server.Close()
 	var ended atomic.Int64
@@ -379,13 +385,19 @@ func TestABodyThatIsWrittenStaysOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, ok := a.Body.(io.Writer)
+	w, ok := a.Body.(interface {
+		io.Writer
+		CloseWrite() error
+	})
 	if !ok || ended.Load() != 0 {
-		t.Fatalf("got a body %T, and the request ended %d times, want one that can be written, and not ended", a.Body, ended.Load())
+		t.Fatalf("got a body %T, and the request ended %d times, want one whose writing can be ended, and not ended", a.Body, ended.Load())
 	}
-	_, _ = io.WriteString(w, "hello\n")
-	if said, err := io.ReadAll(a.Body); string(said) != "you said hello\n" || err != nil {
-		t.Errorf("got %q, %v, want \"you said hello\\n\"", said, err)
+	_, _ = io.WriteString(w, "hello")
+	if err := w.CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if said, err := io.ReadAll(a.Body); string(said) != "you said hello" || err != nil {
+		t.Errorf("got %q, %v, want \"you said hello\"", said, err)
 	}
 	a.Body.Close()
 	if ended.Load() != 1 {
@@ -522,8 +534,11 @@ func TestOnErrorIsTold(t *testing.T) {
 		t.Errorf("then: got %d, %v, want it on hold in this process", status, denied)
 	}
 	srv.SetError("")
-	if status, denied := get(t, of, api); denied == nil || !denied.Decision.Held() || sent.Load() != 1 {
+	if status, denied := get(t, of, api); denied == nil || !errors.Is(denied, outgoing.ErrOnHold) || sent.Load() != 1 {
 		t.Errorf("when Redis is back: got %d, %v and %d requests sent, want Redis told of the hold, and one", status, denied, sent.Load())
+	}
+	if d, err := l.Peek(t.Context(), "api.example.com"); err != nil || !d.Held() {
+		t.Errorf("got held %t, %v, want Redis told of the hold", d.Held(), err)
 	}
 }
 

@@ -15,9 +15,10 @@ type LimitedError struct {
 	// RetryAfter is how long until the same call is granted, if no other takes permits. If
 	// too many callers wait, it is how long they wait at most.
 	RetryAfter time.Duration
-	// Decision is the denial. It is the zero Decision if too many callers wait.
+	// Decision is the denial. It is the zero Decision if there is a Reason.
 	Decision Decision
-	// Reason is [ErrQueue] if too many callers wait, and otherwise nil.
+	// Reason is [ErrQueue] if too many callers wait, or that of a package which uses this
+	// error, such as outgoing.ErrOnHold. Otherwise it is nil.
 	Reason error
 }
 

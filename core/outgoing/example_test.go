@@ -23,17 +23,15 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	call, err := calls.Begin(ctx, "api.example.com", 1)
+	call, err := calls.Begin(ctx, "api.example.com", 1, nil)
 	if err != nil {
 		panic(err)
 	}
 	// The partner answers that it wants no calls for a minute.
-	if err := call.Answered(ctx, time.Minute, true); err != nil {
-		panic(err)
-	}
+	call.Answered(ctx, time.Minute, true)
 	call.End(ctx, -1)
 
-	_, err = calls.Begin(ctx, "api.example.com", 1)
+	_, err = calls.Begin(ctx, "api.example.com", 1, nil)
 	var denied *limit.LimitedError
 	fmt.Println(errors.As(err, &denied), denied.Decision.Held(), denied.RetryAfter.Round(time.Second))
 	// Output: true true 1m0s

@@ -46,8 +46,8 @@ type Calls struct {
 	untold  *bySubject[time.Time] // when holds end that Redis did not confirm
 }
 
-// ErrOnHold is the Reason of a [limit.LimitedError] if the subject is on hold, and Redis may not
-// know it yet.
+// ErrOnHold is the Reason of a [limit.LimitedError] if the subject is on hold, and Redis did not
+// know it.
 var ErrOnHold = errors.New("outgoing: the subject is on hold, because its last answer said so")
 
 // New returns the Calls of a limiter, which needs Options.Holds. The error joins every
@@ -82,20 +82,13 @@ func New(limiter *limit.Limiter, opts *Options) (*Calls, error) {
 // Call is a call that may be made. End it once. Its methods may be called from any
 // goroutine.
 type Call struct {
-	// Cause says why Redis did not decide; the limiter's failure mode did. It is nil if
-	// Redis decided. Its text may name keys.
-	Cause error
-	// OnDropped, if it is set before End, is told of a settlement that was given up after
-	// five minutes or more in the background. It may be called after End, on a goroutine of
-	// its own. The error is a [*limit.DroppedError].
-	OnDropped func(error)
-
 	of       *Calls
 	subject  string
 	began    time.Time
 	cost     int64
 	decision limit.Decision
 	slot     *inflight.Slot
+	onError  func(error)
 }
 
 var (
@@ -109,12 +102,39 @@ var (
 // The error is a [*limit.LimitedError] if the limit is reached or the partner wants no
 // calls now, ctx.Err() if ctx ended, and otherwise that of [limit.Limiter.TakeN]. Begin
 // costs what TakeN costs, and what Concurrency costs.
-func (c *Calls) Begin(ctx context.Context, subject string, cost int64) (*Call, error) {
+//
+// onError, if it is not nil, is told of errors for operators, which may name keys: why Redis
+// did not decide, if the limiter's failure mode did, also on a denial; that Redis did not
+// confirm a hold; and a [*limit.DroppedError] for a settlement that was given up after five
+// minutes or more, then after End and on a goroutine of its own.
+func (c *Calls) Begin(ctx context.Context, subject string, cost int64, onError func(error)) (*Call, error) {
 	misuse.Context(ctx)
 	if c == nil || c.limiter == nil {
 		return nil, errCalls
 	}
-	if err := c.tellAgain(ctx, subject); err != nil {
+	if onError == nil {
+		onError = func(error) {}
+	}
+	call, err := c.begin(ctx, subject, cost, onError)
+	cause := call.cause()
+	if denied, is := errors.AsType[*limit.LimitedError](err); is {
+		cause = denied.Decision.Cause
+	}
+	if cause != nil {
+		told := false
+		defer func() {
+			if !told && call != nil { // onError has panicked
+				call.End(ctx, -1)
+			}
+		}()
+		onError(cause)
+		told = true
+	}
+	return call, err
+}
+
+func (c *Calls) begin(ctx context.Context, subject string, cost int64, onError func(error)) (*Call, error) {
+	if err := c.onHold(ctx, subject); err != nil {
 		return nil, err
 	}
 	d, err := c.take(ctx, subject, cost)
@@ -126,39 +146,53 @@ func (c *Calls) Begin(ctx context.Context, subject string, cost int64) (*Call, e
 	case !d.Allowed:
 		return nil, &limit.LimitedError{RetryAfter: d.RetryAfter, Decision: d}
 	}
-	call := &Call{Cause: d.Cause, of: c, subject: subject, began: time.Now(), cost: cost, decision: d}
-	if c.opts.Concurrency == nil {
-		return call, nil
-	}
-	slot, err := c.opts.Concurrency.Try(ctx, subject)
-	if err == nil && !slot.Allowed {
-		err = &limit.LimitedError{RetryAfter: slot.RetryAfter, Decision: limit.Decision{
-			Policy: slot.Policy, Limit: slot.Limit, RetryAfter: slot.RetryAfter, Degraded: slot.Degraded, Cause: slot.Cause,
-		}}
+	call := &Call{of: c, subject: subject, began: time.Now(), cost: cost, decision: d, onError: onError}
+	err = c.onHold(ctx, subject) // another call's answer may have said so while this one waited
+	if err == nil && c.opts.Concurrency != nil {
+		call.slot, err = c.slot(ctx, subject)
 	}
 	if err != nil {
 		_ = d.Refund(context.WithoutCancel(ctx)) // it goes on in the background, or there is nothing to give back
 		return nil, err
 	}
-	call.slot = slot
-	if call.Cause == nil {
-		call.Cause = slot.Cause
-	}
 	return call, nil
 }
 
-// tellAgain tells Redis of a hold that it has not confirmed. Until it has, the call is denied.
-func (c *Calls) tellAgain(ctx context.Context, subject string) error {
+func (c *Calls) slot(ctx context.Context, subject string) (*inflight.Slot, error) {
+	slot, err := c.opts.Concurrency.Try(ctx, subject)
+	if err != nil || slot.Allowed {
+		return slot, err
+	}
+	return nil, &limit.LimitedError{RetryAfter: slot.RetryAfter, Decision: limit.Decision{
+		Policy: slot.Policy, Limit: slot.Limit, RetryAfter: slot.RetryAfter, Degraded: slot.Degraded, Cause: slot.Cause,
+	}}
+}
+
+// cause says why Redis did not decide, or nil if it did.
+func (c *Call) cause() error {
+	switch {
+	case c == nil:
+		return nil
+	case c.decision.Cause == nil && c.slot != nil:
+		return c.slot.Cause
+	}
+	return c.decision.Cause
+}
+
+// onHold denies calls while there is a hold that Redis has not confirmed, and tells Redis again.
+func (c *Calls) onHold(ctx context.Context, subject string) error {
 	until, known := c.untold.find(subject)
 	if !known {
 		return nil
 	}
 	rest := time.Until(until)
-	if rest > 0 && c.limiter.Hold(context.WithoutCancel(ctx), subject, rest) != nil {
-		return &limit.LimitedError{RetryAfter: rest, Reason: ErrOnHold}
+	if rest <= 0 || c.limiter.Hold(context.WithoutCancel(ctx), subject, rest) == nil {
+		c.untold.change(subject, func(now time.Time, _ bool) (time.Time, bool) { return now, now.After(until) })
 	}
-	c.untold.change(subject, func(now time.Time, _ bool) (time.Time, bool) { return now, now.After(until) })
-	return nil
+	if rest <= 0 {
+		return nil
+	}
+	return &limit.LimitedError{RetryAfter: max(time.Until(until), time.Millisecond), Reason: ErrOnHold}
 }
 
 func (c *Calls) take(ctx context.Context, subject string, cost int64) (limit.Decision, error) {
@@ -176,21 +210,19 @@ func (c *Calls) take(ctx context.Context, subject string, cost int64) (limit.Dec
 // the last refusal change nothing in that.
 //
 // Answered costs a round trip if it puts the subject on hold, and otherwise none. It does not
-// end with ctx. If Redis does not confirm the hold, Answered returns its error. Then this
-// process begins no call of the subject until the hold is over, and each attempt to begin one
-// tells Redis again.
-func (c *Call) Answered(ctx context.Context, hold time.Duration, refused bool) error {
+// end with ctx. If Redis does not confirm the hold, this process begins no call of the subject
+// until the hold is over or Redis has confirmed it: each attempt to begin one tells Redis again.
+func (c *Call) Answered(ctx context.Context, hold time.Duration, refused bool) {
+	misuse.Made(c != nil && c.of != nil, errCall)
 	misuse.Context(ctx)
 	switch {
-	case c == nil || c.of == nil:
-		return errCall
 	case !refused:
 		accepted(c.of.refused, c.subject, c.began)
 	case hold <= 0:
 		hold = next(c.of.refused, c.subject, c.began, c.of.opts.MaxHold)
 	}
 	if hold <= 0 {
-		return nil
+		return
 	}
 	hold = min(hold, c.of.opts.MaxHold)
 	until := time.Now().Add(hold)
@@ -202,8 +234,8 @@ func (c *Call) Answered(ctx context.Context, hold time.Duration, refused bool) e
 			}
 			return until, true
 		})
+		c.onError(err)
 	}
-	return err
 }
 
 // End ends a call: its slot of Concurrency is free, and if used is 0 or above, the cost is
@@ -222,12 +254,9 @@ func (c *Call) End(ctx context.Context, used int64) {
 	if used < 0 {
 		return
 	}
-	if c.OnDropped != nil {
-		ctx = undo.WithDropped(ctx, c.OnDropped)
-	}
-	_, err := c.decision.Settle(ctx, used)
-	if dropped, is := errors.AsType[*limit.DroppedError](err); is && c.OnDropped != nil {
-		c.OnDropped(dropped)
+	_, err := c.decision.Settle(undo.WithDropped(ctx, c.onError), used)
+	if dropped, is := errors.AsType[*limit.DroppedError](err); is {
+		c.onError(dropped)
 	}
 }
 

@@ -30,7 +30,7 @@ var grpcBugs = []source{
 		{"a denial by neap is taken for the partner's", "if errors.Is(err, limit.ErrLimited) {", "if false {"},
 		{"a call that panics stays in flight", "defer func() { c.end(ctx, method, call, answer, err) }()\n\t\tc.tell", "c.tell"},
 		{"a stream that could not be opened stays in flight", "if opened = true; err != nil {", "if opened = true; false {"},
-		{"a stream ends twice", "once.Do(func() {", "_ = &once\n\t\t\tfunc(f func()) { f() }(func() {"},
+		{"a stream ends twice", "if ended.Swap(true) {", "if ended.Swap(true) && false {"},
 		{"a denial has no status", "return &refused{err, st}", "_ = st\n\treturn err"},
 		{"a caller that went away is told of an outage", "case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):", "case false:"},
 		{"an estimate is never settled", "used = c.opts.Settle(ctx, method, answer, err)", "c.opts.Settle(ctx, method, answer, err)"},
