@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,35 @@ func TestAnOverrideIsForAllProcesses(t *testing.T) {
 		}
 		if policies, left, err := one.Overridden(t.Context(), "s"); policies != nil || left != 0 || err != nil {
 			t.Errorf("Overridden: got %v for %v, %v, want nothing", policies, left, err)
+		}
+	})
+}
+
+// TestManyCallersLearnOfAnOverride together: calls of one request are merged with those of others, and
+// none of them fails or counts twice.
+func TestManyCallersLearnOfAnOverride(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		one := must(limit.New(storetest.At(t, rdb, prefix), "n", []limit.Policy{hourly(1000)}, overriding()))(t)
+		other := must(limit.New(storetest.At(t, rdb, prefix), "n", []limit.Policy{hourly(1000)}, overriding()))(t)
+		for round := range int64(20) {
+			must(0, one.Override(t.Context(), "s", time.Hour, limit.FixedWindow{Limit: 2000 + round, Window: time.Hour}))(t)
+			var callers sync.WaitGroup
+			for range 8 {
+				for subject, most := range map[string]int64{"s": 2000 + round, "t": 1000} {
+					callers.Go(func() {
+						if d, err := other.Take(t.Context(), subject); err != nil || d.Limit != most {
+							t.Errorf("%s: got a limit of %d, %v, want %d", subject, d.Limit, err, most)
+						}
+					})
+				}
+			}
+			callers.Wait()
+		}
+		for subject, left := range map[string]int64{"s": 2019 - 160, "t": 1000 - 160} {
+			if d := must(other.Peek(t.Context(), subject))(t); d.Remaining != left {
+				t.Errorf("%s: got %d left, want %d", subject, d.Remaining, left)
+			}
 		}
 	})
 }

@@ -34,6 +34,7 @@ type Merging struct {
 	Own     int     // how many arguments of a call are its own
 	Tail    int     // how many arguments of a call follow these, and are not sent
 	Told    int     // how many numbers are told of a run
+	Least   int64   // the least that the first of these may be
 	Moves   bool    // one number may be the whole reply
 }
 

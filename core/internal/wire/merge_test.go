@@ -16,7 +16,7 @@ import (
 func mergeables(t *testing.T, n int, key string, common ...any) (all []*Command) {
 	t.Helper()
 	s := New("one.lua", "", nil).MergedBy(&Merging{
-		Script: New("many.lua", "", nil), Lead: []any{"sum"}, Numbers: 2, Keys: 1, Own: 1, Told: 2,
+		Script: New("many.lua", "", nil), Lead: []any{"sum"}, Numbers: 2, Keys: 1, Own: 1, Told: 2, Least: -1,
 	})
 	for range n {
 		c := new(Command)
@@ -107,7 +107,7 @@ func TestAReplyOfAnotherShapeDecidesNothing(t *testing.T) {
 		"none":                 {nil, errNotGiven},
 		"too short":            {[]int64{1}, errNotGiven},
 		"too long":             {[]int64{1, 1, 1}, errNotGiven},
-		"below -1":             {[]int64{-2, 0}, errNotGiven},
+		"below Least":          {[]int64{-2, 0}, errNotGiven},
 		"more than there were": {[]int64{3, 0}, errNotGiven},
 		"nothing for the run":  {[]int64{-1, 0}, ErrUnmerged},
 	} {

@@ -117,7 +117,7 @@ func (m *merged) fits(told []int64) bool {
 		return false
 	}
 	for i := range m.runs {
-		if first := told[i*by.Told]; first < -1 || first > int64(m.runs[i].calls) {
+		if first := told[i*by.Told]; first < by.Least || first > int64(m.runs[i].calls) {
 			return false
 		}
 	}

@@ -22,6 +22,7 @@ func toldWidth(r *kind.Rule) int {
 
 const (
 	toldOfBar   = 3  // how many numbers of a bar there are
+	unreadable  = -1 // is told if a key holds what neap never writes
 	overridden  = -2 // is told if the subject has other policies
 	mostNumbers = 6  // how many numbers limits/take.lua takes for each policy
 )
@@ -36,7 +37,7 @@ func loneScript(r *kind.Rule) *script.Script {
 		own := script.New(lua.Lone(r.Kind).Name, lua.Lone(r.Kind).Text)
 		return merged(own, &wire.Merging{
 			Script: (*wire.Script)(takeText([]string{r.Kind}, false, false)), Lead: []any{"1", "1", "0", "0", strconv.Itoa(toldWidth(r)), r.Kind},
-			Numbers: mostNumbers, Keys: 1, Own: 1, Told: toldWidth(r), Moves: r.Moves,
+			Numbers: mostNumbers, Keys: 1, Own: 1, Told: toldWidth(r), Least: unreadable, Moves: r.Moves,
 		})
 	})
 }
@@ -58,7 +59,7 @@ func takeScript(set *kind.Set) *script.Script {
 			return own
 		}
 		return merged(own, &wire.Merging{
-			Script: (*wire.Script)(own), Keys: len(set.Rules) + barred, Own: len(set.Rules), Tail: 1, Told: told, Moves: set.Moves,
+			Script: (*wire.Script)(own), Keys: len(set.Rules) + barred, Own: len(set.Rules), Tail: 1, Told: told, Least: overridden, Moves: set.Moves,
 		})
 	})
 }
