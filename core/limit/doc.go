@@ -49,19 +49,21 @@
 // # When Redis cannot decide
 //
 // A decision takes no longer than its budget, 50 ms by default, whatever the client's own
-// time-outs are. There are three exceptions:
+// time-outs are. The exceptions are:
 //
 //   - Until a server has answered for the first time, a call may take longer: the store's
 //     FirstContact, a second by default.
 //   - While the process is short of CPU, a call may take up to a second longer: see
 //     store.Queued.
 //   - If a process has no prepaid permits left, a decision may take two budgets.
+//   - If a process learns of a new [Limiter.Override], each further call has a budget of
+//     its own.
 //
 // If Redis is slow, gone or full, or refuses the client, the [store.FailMode] decides.
-// FailLocal, the default, applies the same policies in this process; FailOpen admits
-// every request, except those of subjects that this process knows to be banned; FailClosed
-// admits none and returns the error. A decision of FailLocal or FailOpen is marked Degraded
-// and has its Cause.
+// FailLocal, the default, applies the same policies in this process; FailOpen admits every
+// request, except those of subjects that this process knows to be banned or on hold;
+// FailClosed admits none and returns the error. A decision of FailLocal or FailOpen is
+// marked Degraded and has its Cause.
 //
 // After several calls in a row without an answer, a breaker opens. Decisions then cost
 // microseconds, because nothing is sent except one call every quarter of a second, until
@@ -79,13 +81,13 @@
 //     with an admitted request. It never drains more. A calendar window may leave a
 //     request uncounted that comes in its last millisecond.
 //   - After a Reset, a Refund or a Settle of an earlier decision may give back permits that
-//     were taken since. The limiter tells two windows apart by when they end, which it
-//     knows within a thousandth of the time since the decision, and within 10 s more, or
-//     almost half a window if that is less.
+//     were taken since. The limiter tells two windows apart by when they end. It knows that
+//     to a thousandth of the time since the decision, plus 10 s, or almost half a window if
+//     that is less.
 //   - A call whose reply was lost may or may not have taken its permits. It is not sent
 //     again.
 //   - While decisions are degraded with FailLocal, N processes admit up to N times the
 //     limit, beside what Redis had admitted before. If you tell them how many they are
-//     (Options.Instances), they divide what was left, and admit at most the limit once
-//     more.
+//     (Options.Instances), they divide what was left: at most the limit, or their
+//     number.
 package limit
