@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Action is what an operator asked for, and had confirmed.
+// Action is what an operator asked for and confirmed.
 type Action struct {
 	// Primitive and Name say what was acted upon.
 	Primitive store.Primitive

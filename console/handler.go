@@ -61,13 +61,13 @@ var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/ja
 // policy is the page's Content-Security-Policy: its own files alone, and in no frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
-// Handler is the page, and what it asks for. Mount it under a path that ends in a slash; it
-// works under any, also behind http.StripPrefix.
+// Handler returns a handler of the page and of its data. Mount it under any path that ends
+// in a slash, also behind http.StripPrefix.
 //
 // The client or store is the one that the primitives were made on. allow says of each request whether its
-// sender may see the page and use what the Options offer; whoever may not is answered with
-// a 403. An open page is one request of a minute at most, then another, so that allow is asked again. The page
-// needs a writer that can flush; with one that cannot, it asks each second.
+// sender may see the page and use what the Options offer; whoever may not is answered with a 403. allow must
+// be safe for concurrent use. An open page is one request of a minute at most, then another, so that allow
+// is asked again. The page needs a writer that can flush; with one that cannot, it asks each second.
 //
 // Handler observes the store for as long as it is in use. That costs each event a fraction of a microsecond, and 600 kB
 // at most.

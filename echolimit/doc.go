@@ -21,8 +21,9 @@
 // error is also returned, so that middleware outside sees it, but what that middleware
 // then writes to the response is dropped.
 //
-// Middleware outside that replaces the response's writer undoes that, as Gzip does for a
-// body below its MinLength. So let your HTTPErrorHandler check Committed, as Echo asks.
+// It is not dropped if middleware outside replaces the response's writer, as Gzip does
+// for a body below its MinLength. So let your HTTPErrorHandler check Committed, as Echo
+// asks.
 //
 // Behind any other gate the error is only returned.
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -63,7 +64,7 @@ func ExampleHandler() {
 
 func ExampleKey() {
 	bySession := echolimit.Key(func(c echo.Context) (string, error) {
-		if session, err := c.Cookie("session"); err == nil {
+		if session, err := c.Cookie("session"); err == nil && strings.HasPrefix(session.Value, "signed.") { // stands for your check
 			return session.Value, nil
 		}
 		return "", gate.ErrMissing

@@ -3,6 +3,7 @@ package fiberlimit_test
 import (
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -67,7 +68,7 @@ func ExampleHandler() {
 
 func ExampleKey() {
 	bySession := fiberlimit.Key(func(c *fiber.Ctx) (string, error) {
-		if session := c.Cookies("session"); session != "" {
+		if session := c.Cookies("session"); strings.HasPrefix(session, "signed.") { // stands for your check
 			return session, nil
 		}
 		return "", gate.ErrMissing

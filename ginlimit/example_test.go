@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -64,7 +65,7 @@ func ExampleHandler() {
 
 func ExampleKey() {
 	bySession := ginlimit.Key(func(c *gin.Context) (string, error) {
-		if session, err := c.Cookie("session"); err == nil {
+		if session, err := c.Cookie("session"); err == nil && strings.HasPrefix(session, "signed.") { // stands for your check
 			return session, nil
 		}
 		return "", gate.ErrMissing

@@ -28,9 +28,9 @@
 //
 // For a request without a route Hertz writes the text of its 404, 405 or 400 when all
 // middleware has returned. If a handler reports an error with c.Error and writes nothing,
-// middleware outside answers. Of both a gate sees nothing. So gate.Idempotent treats the
-// run as one in doubt, and gate.RateLimitOptions.Count is not asked: the request counts.
-// A handler that reports an error and sets a status, as c.AbortWithError does, has
+// middleware outside answers. A gate sees neither. So gate.Idempotent treats the run as
+// one in doubt, and gate.RateLimitOptions.Count is not asked: the request counts. A
+// handler that reports an error and sets a status, as c.AbortWithError does, has
 // answered.
 //
 // # Streams
@@ -68,8 +68,8 @@
 //
 // A request's context does not end when the client goes away, unless you set
 // server.WithSenseClientDisconnection(true). Without it, behind gate.Exclusive a handler
-// runs on until it returns, or until its lock is lost or reaches MaxHold. With it, no
-// request with a streamed body ends with its client on the standard transport.
+// runs on until it returns, or until its lock is lost or reaches MaxHold. On the standard
+// transport the option has no effect on a request with a streamed body.
 //
 // # Multipart forms
 //

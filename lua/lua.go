@@ -11,8 +11,8 @@
 // A script reads, decides, and then writes or refuses as a whole. It leaves no key without
 // a time to live, whichever of its commands fails.
 //
-// A limit's decision takes effect at most once, because package script never sends a call
-// again whose reply was lost. Locks, guards and stock do ask again. Their scripts know a
+// A limit's decision takes effect at most once: neap does not ask for it again if its
+// reply was lost. Locks, guards, stock and settlements do ask again. Their scripts know a
 // grant by its token, so making the same call twice has the same effect as making it once.
 package lua
 

@@ -1,5 +1,6 @@
-// Package neaptest is for unit tests of what uses neap. It takes a few lines, no server and no time to test what
-// becomes of a lock that is lost at work, of an order that comes twice, or of a process whose Redis is gone.
+// Package neaptest is for unit tests of code that uses neap. It takes a few lines, no server and no time to test
+// what becomes of a lock that is lost at work, of an order that comes twice, or of a process whose Redis is
+// gone.
 //
 //	func TestOrdersRunOnce(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {

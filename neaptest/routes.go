@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// RoutesOptions are the options of [Routes].
+// RoutesOptions are the options of [Routes]. The zero value lists no route and changes no
+// request; nil opts mean it.
 type RoutesOptions struct {
 	// Request, unless nil, changes each request before it is sent: it adds credentials, a body, a
 	// signature. The request has an Idempotency-Key and, if it is a POST, PUT or PATCH, an empty JSON object.

@@ -1,4 +1,5 @@
-// Package nethttp puts gates in front of net/http handlers.
+// Package nethttp puts gates in front of net/http handlers, and limits what an
+// http.Client sends ([NewTransport]).
 //
 //	mux.Handle("GET /detail", nethttp.Middleware(g)(handler))
 //
@@ -13,14 +14,15 @@
 // the request will go. Further out Route is "".
 //
 // A gate also knows the route of another router if that writes its route into Pattern of the
-// request and its parameters into PathValue, as chi does. For a router that does not, a few
-// lines outside of the gate can: docs/neighbours.md has them for go-zero, package kratoslimit
-// for Kratos. Pattern is as http.ServeMux writes it, and no other option is needed.
+// request and its parameters into PathValue, as chi does. For another router, a few lines
+// outside of the gate do that: [Beside other libraries] has them for go-zero, package
+// kratoslimit for Kratos. Pattern is as http.ServeMux writes it, and no other option is
+// needed.
 //
 // gorilla/mux does not do that. A gate within it has no Route, so [gate.ByRoute] and
 // [gate.ByParam] answer 500. If it is inside of a http.ServeMux, the gate has the Route of the
-// ServeMux, so that [gate.ByRoute] is one key for all routes of the router. docs/neighbours.md
-// has keys that know them.
+// ServeMux, so that [gate.ByRoute] is one key for all routes of the router. [Beside other
+// libraries] has keys for these.
 //
 // # The promise, and where it ends
 //
@@ -28,4 +30,6 @@
 // all of them pass the contract of core/gate/gatetest. Once the handler of a request has
 // returned, a gate knows nothing more about that request. That includes a goroutine that
 // the handler left behind, and a connection that it took over.
+//
+// [Beside other libraries]: https://github.com/neap-go/neap/blob/main/docs/neighbours.md
 package nethttp

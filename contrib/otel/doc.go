@@ -24,7 +24,7 @@
 //	neap.stock.active        up-down counter, {reservation}  reservations that this process holds
 //	neap.limit.waiting       up-down counter, {caller}       callers that wait for permits
 //	neap.lock.waiting        up-down counter, {caller}       callers that wait for a lock
-//	neap.background.active   up-down counter, {call}         calls that are repeated or taken back, because Redis did not answer
+//	neap.background.active   up-down counter, {call}         calls that are repeated or taken back, because Redis did not answer; not those of limits
 //	neap.redis.status        up-down counter, 1              1 if the server answers, 0 during an outage
 //	neap.redis.held_back     up-down counter, 1              1 while a breaker holds calls back
 //

@@ -22,7 +22,7 @@ import (
 // scope is the name of the meter.
 const scope = "github.com/neap-go/neap/contrib/otel"
 
-// Options are those of Observe. The zero value is ready to use.
+// Options are the options of [Observe]. The zero value is ready to use.
 type Options struct {
 	// MeterProvider makes the metrics; nil means the global one. The spans are those of the callers' contexts.
 	MeterProvider metric.MeterProvider

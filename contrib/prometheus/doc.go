@@ -24,7 +24,7 @@
 //	neap_stock_active               name                                         reservations that this process holds
 //	neap_limit_waiting              name                                         callers that wait for permits
 //	neap_lock_waiting               name                                         callers that wait for a lock
-//	neap_background_active          primitive, name                              calls that are repeated or taken back, because Redis did not answer
+//	neap_background_active          primitive, name                              calls that are repeated or taken back, because Redis did not answer; not those of limits
 //	neap_redis_up                   server                                       1 if the server answers, 0 during an outage
 //	neap_redis_held_back            server                                       1 while a breaker holds calls back
 //
@@ -39,7 +39,8 @@
 //
 // # What to watch
 //
-// contrib/dashboards has a dashboard for Grafana and alerts for Prometheus, and docs/observe.md says what to do about each. In short:
+// contrib/dashboards has a dashboard for Grafana and alerts for Prometheus, and [Observe] says what to do about each.
+// In short:
 //
 //	rate(neap_decisions_total{degraded="true"}[5m])                               decisions without Redis
 //	sum by (name, policy) (rate(neap_decisions_total{outcome="denied"}[5m]))      denials of each policy
@@ -57,4 +58,6 @@
 // Together these have 20 policies and "_other".
 //
 // An event costs 0.3 to 0.4 µs and no memory (BenchmarkEvent).
+//
+// [Observe]: https://github.com/neap-go/neap/blob/main/docs/observe.md
 package prometheus

@@ -6,9 +6,9 @@
 //	limiter := redis_rate.NewLimiter(rdb)
 //	res, err := limiter.Allow(ctx, "project:123", redis_rate.PerSecond(10))
 //
-// The names, the signatures and the meaning of the results are those of v10. The tests
-// of both run the same suite. The page docs/coming-from/redis_rate.md shows how to
-// switch a fleet that is running.
+// The names, the signatures and the meaning of the results are those of v10. The tests of
+// both run the same suite. [Coming from redis_rate] shows how to switch a fleet that is
+// running.
 //
 // # What stays
 //
@@ -20,15 +20,15 @@
 //
 // # What differs
 //
-//   - The state begins afresh. redis_rate keeps a key in "rate:<key>", and this package
-//     in "neap:limit:redis_rate:{<key>}:rate!kept-bucket". A key with other characters than
-//     those of an identifier, or with more than 64, stands there as a hash. Grant the
-//     Redis user the keys neap:* and the commands that docs/operations.md lists.
+//   - The state begins afresh. redis_rate keeps a key in "rate:<key>", and this package in
+//     "neap:limit:redis_rate:{<key>}:rate!kept-bucket". A key with other characters than
+//     those of an identifier, or with more than 64, stands there as a hash. Grant the Redis
+//     user the keys neap:* and the commands that [Operations] lists.
 //   - A round trip takes at most a second, whatever the time-outs of the client are, but
-//     for the exceptions that docs/operations.md names. Its script runs at most once.
-//     Otherwise the call is an error. redis_rate waits as long as the client does, which
-//     by default sends the script again when a reply is lost, up to 4 times in all. After a
-//     row of calls without an answer, calls fail at once until Redis answers.
+//     for the exceptions that [Operations] names. Its script runs at most once. Otherwise
+//     the call is an error. redis_rate waits as long as the client does, which by default
+//     sends the script again when a reply is lost, up to 4 times in all. After a row of
+//     calls without an answer, calls fail at once until Redis answers.
 //   - Permits are counted in whole millionths and microseconds, so nothing is lost to
 //     rounding. redis_rate counts in floating point: of PerSecond(10) it tells 8 remaining
 //     after the first permit. Its AllowAtMost also takes the fraction of a permit that is
@@ -52,12 +52,15 @@
 //   - The methods have pointer receivers, so that a nil *Limiter is an error and no panic.
 //   - A limiter keeps some memory, where redis_rate has none. Make it once and keep it.
 //
-// A Burst below 1 admits nothing here and there. It asks Redis nothing.
+// A Burst below 1 admits nothing, as in redis_rate. It asks Redis nothing.
 //
 // # Going on from here
 //
-// [New] takes the options of a [limit.Limiter], for another budget, another failure
-// mode or another prefix of keys, while the calls stay as they are. A [limit.Limiter] by
-// itself also has windows, sliding windows, several policies in one decision, waiting
+// [New] takes the options of a [limit.Limiter], for another budget or failure mode, and a
+// store.Store, for another prefix of keys. The calls stay as they are. A [limit.Limiter]
+// by itself also has windows, sliding windows, several policies in one decision, waiting
 // and refunds.
+//
+// [Coming from redis_rate]: https://github.com/neap-go/neap/blob/main/docs/coming-from/redis_rate.md
+// [Operations]: https://github.com/neap-go/neap/blob/main/docs/operations.md
 package redis_rate

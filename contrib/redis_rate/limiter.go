@@ -39,8 +39,8 @@ type Limiter struct {
 // whatever else has their Process method. Its limiters on one Redis share their state. It
 // sends nothing. If rdb cannot be used, each call returns why.
 //
-// A round trip takes at most a second (limit.Options.Budget names two exceptions). If Redis has not decided by then,
-// the call is an error.
+// A round trip takes at most a second (package limit names the exceptions). If Redis has not decided by then, the
+// call is an error.
 func NewLimiter(rdb redis.Scripter) *Limiter {
 	client, ok := rdb.(script.Client)
 	if !ok && rdb != nil {
@@ -78,7 +78,9 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Limit) (*Result, e
 //
 // A denial is a Result and not an error. The error is ctx.Err() if the caller's context
 // ended, limit.ErrSubject for an empty key, and a *script.Error if Redis could not
-// answer. Any other names a number that cannot be used.
+// answer. Any other error names an unusable number.
+//
+// It costs one round trip, and none if the Burst is below 1.
 func (l *Limiter) AllowN(ctx context.Context, key string, rate Limit, n int) (*Result, error) {
 	to, err := l.to(rate, n)
 	switch {
@@ -141,7 +143,8 @@ func (l *Limiter) AllowAtMost(ctx context.Context, key string, rate Limit, n int
 	}
 }
 
-// Reset forgets what the key has taken. A key that has taken nothing is no error.
+// Reset forgets what the key has taken. A key that has taken nothing is no error. It
+// costs one round trip. Its errors are those of [limit.Limiter.Reset].
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := l.usable(); err != nil {
 		return err

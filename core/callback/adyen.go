@@ -9,11 +9,12 @@ import (
 	"github.com/neap-go/neap/core/internal/jsonptr"
 )
 
-// Adyen returns the preset of Adyen's standard webhooks. One delivery may have several
-// items. Each item is an event of its own. Its key is its Transition, made of eventCode,
-// pspReference and success. A delivery is acknowledged when each of its items is done,
-// or, with Options.AckRejected, done or rejected. Set AckRejected, because an item that is
-// not acknowledged holds up all items that come after it.
+// Adyen returns the preset of Adyen's standard webhooks. Its Deadline is 8 s and its
+// Retention 31 days. One delivery may have several items. Each item is an event of its
+// own. Its key is its Transition, made of eventCode, pspReference and success. A delivery
+// is acknowledged when each of its items is done, or, with Options.AckRejected, done or
+// rejected. Set AckRejected, because an item that is not acknowledged holds up all items
+// that come after it.
 //
 // Adyen signs eight fields with colons between them, and escapes none. So if a field had
 // a colon in it, one signature would prove several events. Only merchantReference may

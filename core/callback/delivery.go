@@ -60,9 +60,10 @@ type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 // Options.Serialize. idempotency.FromContext and lock.FromContext return these two.
 //
 // A handler that knows that it has done nothing may conclude the claim with
-// idempotency.NothingDone and return an error, so that nothing is in doubt. Whenever the handler itself concludes the claim,
-// the provider is told to send again later. If it concludes with a result of its own, the
-// event is never acknowledged: only nil, DoneWithout or an empty result stands for done.
+// idempotency.NothingDone and return an error, so that nothing is in doubt. Whenever the
+// handler itself concludes the claim, the provider is told to send again later. If it
+// concludes with a result of its own, the event is never acknowledged: only nil, DoneWithout
+// or an empty result stands for done.
 //
 // The handler may run again if its process died, or if it failed. So what it writes
 // should carry Event.Key under a unique constraint, in the transaction that does the

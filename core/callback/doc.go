@@ -12,7 +12,9 @@
 //
 //   - A [Preset], such as [Stripe], says what a provider sends and which answers it
 //     expects.
-//   - A guard of core/idempotency remembers which events are done.
+//   - A guard of core/idempotency remembers which events are done. Its Retention must be
+//     Preset.Retention or more: the default, 24 h, is too short for each preset of this
+//     package.
 //   - A [Verify], such as that of [VerifyStripe], proves that a delivery is the
 //     provider's.
 //   - A [Handler], which is your function, does what an event asks for.

@@ -10,7 +10,8 @@ import (
 )
 
 // Preset says what a provider sends and expects. Each call of a function such as [Stripe]
-// makes a new Preset. You may change it before you give it to New.
+// makes a new Preset. You may change it before you give it to New. The zero Preset is not
+// usable.
 type Preset struct {
 	// Name begins the keys of the events, and of the locks of Options.Serialize: 1 to 32
 	// letters, digits and dashes, the last no dash. Endpoints with the same Name and
@@ -19,7 +20,8 @@ type Preset struct {
 	// two guards.
 	Name string
 	// Items finds the events of a delivery in the payload that Verify returned. An error
-	// says that the delivery is malformed. A delivery may have 1 to 100 events.
+	// says that the delivery is malformed. A delivery may have 1 to 100 events. Items
+	// must be safe for concurrent use.
 	Items func(d *Delivery, payload []byte) ([]Item, error)
 	// ByTransition makes the Transition the key of an event, and not the DeliveryID. Set
 	// it for a provider that does not promise to send the same DeliveryID again, or that
@@ -35,7 +37,7 @@ type Preset struct {
 	// provider does not send the event again.
 	Done gate.Reply
 	// Refused is the answer to a delivery that is malformed or fails Verify, and to an
-	// event that the handler rejects.
+	// event that the handler rejects. Its status, and that of Later, is 200 to 599.
 	Refused gate.Reply
 	// Later is the answer that makes the provider send the event again.
 	Later gate.Reply

@@ -25,27 +25,27 @@ func plain(name string, items func(d *Delivery, payload []byte) ([]Item, error))
 	}
 }
 
-// Stripe returns the preset of Stripe's webhooks. The key of an event is its id. Its
-// Transition is its type and the id of the object that it is about. Stripe advises to
-// compare these two to find an event that Stripe made twice, but two refunds of one
-// charge have the same Transition. The object of an event notification (v2) is its
-// related_object. Stripe sends again for up to three days until any 2xx
-// (https://docs.stripe.com/webhooks).
+// Stripe returns the preset of Stripe's webhooks. Its Deadline is 8 s and its Retention 4
+// days. The key of an event is its id. Its Transition is its type and the id of the
+// object that it is about. Stripe advises to compare these two to find an event that
+// Stripe made twice, but two refunds of one charge have the same Transition. The object
+// of an event notification (v2) is its related_object. Stripe sends again for up to three
+// days until any 2xx (https://docs.stripe.com/webhooks).
 func Stripe() Preset {
 	return plain("stripe", byID("/id", "/type", "/data/object/id", "/related_object/id"))
 }
 
-// PayPal returns the preset of PayPal's webhooks. The key of an event is its id. Its
-// Transition is its event_type and the id of its resource. PayPal sends again up to 25
-// times within three days until any 2xx
+// PayPal returns the preset of PayPal's webhooks. Its Deadline is 8 s and its Retention 4
+// days. The key of an event is its id. Its Transition is its event_type and the id of its
+// resource. PayPal sends again up to 25 times within three days until any 2xx
 // (https://developer.paypal.com/api/rest/webhooks/rest/).
 func PayPal() Preset {
 	return plain("paypal", byID("/id", "/event_type", "/resource/id"))
 }
 
-// Square returns the preset of Square's webhooks. The key of an event is its event_id.
-// Its Transition is its type and the id of its object, which all updates of that object
-// have in common.
+// Square returns the preset of Square's webhooks. Its Deadline is 8 s and its Retention 4
+// days. The key of an event is its event_id. Its Transition is its type and the id of its
+// object, which all updates of that object have in common.
 //
 // Square waits for 10 seconds, and sends again until a 2xx. Its current pages say for up
 // to 24 hours (https://developer.squareup.com/docs/webhooks/troubleshooting). Earlier
@@ -56,11 +56,12 @@ func Square() Preset {
 	return plain("square", byID("/event_id", "/type", "/data/id"))
 }
 
-// GitHub returns the preset of GitHub's webhooks. GitHub sends a delivery again only if a
-// user asks for it, within three days. GitHub signs the body alone. So an attacker who
-// saw a delivery could send it again under another X-GitHub-Delivery. Therefore the key
-// of an event is the hash of its body. The price is that two events with the same bytes
-// count as one: of the second, OnError is told ([ErrAnotherDelivery]).
+// GitHub returns the preset of GitHub's webhooks. Its Deadline is 8 s and its Retention 4
+// days. GitHub sends a delivery again only if a user asks for it, within three days.
+// GitHub signs the body alone. So an attacker who saw a delivery could send it again
+// under another X-GitHub-Delivery. Therefore the key of an event is the hash of its body.
+// The price is that two events with the same bytes count as one: of the second, OnError
+// is told ([ErrAnotherDelivery]).
 //
 // The Payload of an event is its JSON, also if the webhook is configured to send a form.
 // The Order is the repository, or the organization of an event that has no repository. It is
@@ -108,7 +109,8 @@ func digest(s string) string {
 
 // StandardWebhooks returns the preset of a sender that keeps to the Standard Webhooks
 // specification. sender is your name for it: 1 to 23 letters, digits and dashes, the last
-// no dash. New refuses any other. The Name of the preset is webhooks- and the sender.
+// no dash. New refuses any other. The Name of the preset is webhooks- and the sender. Its
+// Deadline is 12 s and its Retention 4 days.
 //
 // The key of an event is that Name and the webhook-id, or svix-id, which is signed. The Name
 // belongs to it because another sender may use the same id. The specification's schedule sends
@@ -127,8 +129,9 @@ func StandardWebhooks(sender string) Preset {
 }
 
 // WeChatPay returns the preset of WeChat Pay API v3 for notifications about payments, their
-// refunds, and combined payments. Verify must return the notification with the decrypted
-// resource in place of the encrypted one, as that of [OpenWeChatPay] does:
+// refunds, and combined payments. Its Deadline is 4 s and its Retention 2 days. Verify must
+// return the notification with the decrypted resource in place of the encrypted one, as
+// that of [OpenWeChatPay] does:
 //
 //	{"id": "…", "event_type": "TRANSACTION.SUCCESS", "resource": {"out_trade_no": "…", …}}
 //
@@ -178,8 +181,8 @@ func fail(status int, message string) gate.Reply {
 }
 
 // Alipay returns the preset of Alipay's asynchronous notifications, a form in the body.
-// The key of an event is its notify_id. Its Transition is out_trade_no, trade_status and,
-// for a refund, out_biz_no.
+// Its Deadline is 8 s and its Retention 2 days. The key of an event is its notify_id. Its
+// Transition is out_trade_no, trade_status and, for a refund, out_biz_no.
 //
 // Alipay signs the fields as name=value with & between them and escapes nothing, so one
 // signature may prove several forms. The preset refuses any form in which one of these

@@ -7,7 +7,7 @@ type BlockOptions struct {
 	// [RateLimitOptions] does. Nil sends problem details.
 	Render func(Denial) Reply
 	// OnError is told of an error of the key that is not a refusal. With nil, such errors
-	// are dropped.
+	// are dropped, and the log tells of the first.
 	OnError func(Request, error)
 }
 

@@ -12,10 +12,11 @@ import (
 type ConcurrencyOptions struct {
 	// Skip lets a request pass uncounted, such as a health check.
 	Skip func(Request) bool
-	// Headers are the fields to send: [HeadersIETF] or [HeadersNone]. They say how many
-	// requests may be in flight, which includes this one, and how many more could start
-	// when this one was admitted. Concurrency panics on the older fields: these have no
-	// unit, so a client would take them for the fields of a rate limit.
+	// Headers are the fields to send: [HeadersIETF], [HeadersAll], which is the same
+	// here, or [HeadersNone]. They say how many requests may be in flight, which includes
+	// this one, and how many more could start when this one was admitted. Concurrency
+	// panics on the older fields: these have no unit, so a client would take them for the
+	// fields of a rate limit.
 	Headers Headers
 	// Render makes the answer to a request that may not run, as Render of
 	// [RateLimitOptions] does.

@@ -36,8 +36,8 @@ type Denial struct {
 	// those of the rate limit. A rendered Reply gets each of them that it does not set
 	// itself.
 	Header []Field
-	// Decision is the limiter's decision if this is a 429, and nil otherwise. Do not
-	// change it.
+	// Decision is what the limit decided if Kind is KindLimited or KindFull, and nil
+	// otherwise. Do not change it.
 	Decision *limit.Decision
 	// Request is the request that is denied, so that an answer may carry its id or use
 	// its language. It is valid until the Render function has returned; do not keep it.

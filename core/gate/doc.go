@@ -2,7 +2,8 @@
 // gets, and what the answer is if it may not run. It does so for any framework.
 //
 // Make a [Gate] once, at wiring. Mount it with the Middleware of an adapter (nethttp,
-// ginlimit, echolimit, echo5limit, fiberlimit, fiber3limit, hertzlimit):
+// ginlimit, echolimit, echo5limit, fiberlimit, fiber3limit, hertzlimit, kratoslimit) or
+// an interceptor of grpclimit:
 //
 //	limiter, err := limit.New(rdb, "detail", []limit.Policy{
 //		limit.FixedWindow{Name: "hourly", Limit: 100, Window: time.Hour},

@@ -13,8 +13,9 @@ import (
 type ExclusiveOptions struct {
 	// Skip lets a request pass without a lock, such as a health check.
 	Skip func(Request) bool
-	// Wait is how long a request waits for the lock before it is refused, up to 24 h.
-	// With 0 it is refused immediately. The requests of one process are served in order.
+	// Wait is how long a request waits for the lock before it is refused: a millisecond
+	// to 24 h. With 0 it is refused immediately. The requests of one process are served
+	// in order.
 	Wait time.Duration
 	// Render makes the answer to a request that may not run, as Render of
 	// [RateLimitOptions] does.
@@ -44,8 +45,8 @@ type ExclusiveOptions struct {
 //
 // The handler's context is that of the lock: lock.FromContext finds the lock in it, with
 // its fence. The context ends when the lock is lost or reaches MaxHold. It also ends with
-// the request's own context, when the client goes away. Fiber does not report that, so
-// there the handler runs on.
+// the request's own context, when the client goes away. Fiber, and by default Hertz, do
+// not report that, so there the handler runs on.
 //
 // The end of the context does not end the handler. The lock is held until the handler has
 // returned or panicked, and it is renewed until then unless it was lost. On Fiber and Hertz

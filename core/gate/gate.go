@@ -102,7 +102,7 @@ type Field struct {
 	Add         bool
 }
 
-// Key names the subject that a decision is for.
+// Key names the subject that a decision is for. It must be safe for concurrent use.
 //
 // It returns an error made by [Refuse] for a request that has no usable key. Any other
 // error is answered with a 500. Its text goes to the gate's OnError hook and never to the

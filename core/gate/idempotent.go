@@ -14,8 +14,9 @@ import (
 // Idempotent returns a gate that runs requests with the same Idempotency-Key once, in all
 // processes that share the guard's name and Redis, whatever framework serves them. Later
 // requests get the answer of the first one, with the header field Idempotent-Replayed.
-// The key is as in draft-ietf-httpapi-idempotency-key-header-07, quoted or bare. The gate
-// answers
+// The key has 1 to 255 printable ASCII characters, quoted as in
+// draft-ietf-httpapi-idempotency-key-header-07, or bare, without a comma and a double
+// quote. The gate answers
 //
 //   - 400 without a usable key, unless it is Optional,
 //   - 401 if the principal is missing; 400 to 499 if the principal's key refuses

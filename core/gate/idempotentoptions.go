@@ -26,8 +26,8 @@ type IdempotentOptions struct {
 	// Optional lets a request without a key pass unguarded. Otherwise such a request is
 	// refused with a 400.
 	Optional bool
-	// Wait is how long a request waits for another one with its key, up to 24 h, to get
-	// the same answer. With 0 it is refused immediately.
+	// Wait is how long a request waits for another one with its key, to get the same
+	// answer: a millisecond to 24 h. With 0 it is refused immediately.
 	Wait time.Duration
 
 	// Fields decide, together with method and path, whether two requests with one key are
@@ -107,9 +107,10 @@ const (
 	//     Clients send such a number as a string.
 	//   - Arrays and objects are nested more than 128 deep.
 	//
-	// The canonical form takes up to six times as much memory as the body, while the gate
-	// decides. If you change from one Fingerprint to another, a repetition of a JSON
-	// request that was recorded before is refused with a 422 until its record is over.
+	// The canonical form is up to six times as long as the body. While the gate decides,
+	// it is in memory twice. If you change from one Fingerprint to another, a repetition
+	// of a JSON request that was recorded before is refused with a 422 until its record
+	// is over.
 	CanonicalJSON
 
 	fingerprintsEnd

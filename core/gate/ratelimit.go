@@ -43,8 +43,8 @@ type RateLimitOptions struct {
 	// runs in this process. Otherwise those that run may settle to less, and then the
 	// first request in the queue asks again.
 	//
-	// A client that goes away leaves the queue, except on Fiber, which does not report
-	// it. Give the server a WriteTimeout that is longer than Wait.
+	// A client that goes away leaves the queue, except on Fiber and by default on Hertz,
+	// which do not report it. Give the server a WriteTimeout that is longer than Wait.
 	Wait time.Duration
 	// Count reports whether an answer with this status counts, as [OnlyFailures] does.
 	// With nil every admitted request counts. If the answer does not count, its permits
@@ -55,7 +55,7 @@ type RateLimitOptions struct {
 	// Count costs a second round trip, which does not end when the client goes away. If
 	// Redis does not confirm the refund, it goes on in the background, as
 	// [limit.Decision.Refund] says. Count also costs a copy of the request, except on
-	// Fiber.
+	// Fiber and Hertz.
 	//
 	// Some outcomes count without a call of Count:
 	//
@@ -77,9 +77,9 @@ type RateLimitOptions struct {
 	Count func(status int) bool
 	// Settle returns what an admitted request cost in the end, such as the tokens that a
 	// model used. What the request took at first was an estimate. When the handler has
-	// returned, and on Fiber when its stream has ended, the gate settles the decision to
-	// the number that Settle returns, as [limit.Decision.Settle] says. A number below 0
-	// keeps the estimate.
+	// returned, and on Fiber and Hertz when its stream has ended, the gate settles the
+	// decision to the number that Settle returns, as [limit.Decision.Settle] says. A
+	// number below 0 keeps the estimate.
 	//
 	// Settle gets the request with only its context, method, host, path, query, route and
 	// peer. It gets the answer without its body. The answer is nil if the gate does not
@@ -102,14 +102,14 @@ type RateLimitOptions struct {
 	Headers Headers
 	// InContext puts the decision into the request's context, where the handler finds it
 	// with [limit.FromContext]. If several gates do so, the handler finds the decision of
-	// the innermost one. It costs a copy of the request, except on Fiber.
+	// the innermost one. It costs a copy of the request, except on Fiber and Hertz.
 	InContext bool
 	// Render makes the answer to a request that may not run. Nil sends
 	// application/problem+json. A Status of 0 keeps the status of the denial. The header
 	// fields of the denial are added unless the Reply has its own.
 	Render func(Denial) Reply
 	// OnError is told of errors, which are for operators: they may name keys. With nil
-	// they are dropped. OnError is told of
+	// they are dropped, and the log tells of the first 500. OnError is told of
 	//
 	//   - each request that is answered with a 500 or 503: a function such as Key, Cost or
 	//     Policies returned an error that is not a refusal, or the wiring is wrong

@@ -42,8 +42,8 @@ type Answer struct {
 //     claim was lost while [Reconcile] asked.
 //
 // The fingerprint tells apart requests that have the same key and are not the same. It
-// has up to 128 printable ASCII characters without spaces. "" means none: it matches
-// records without one, and a record without one matches every request.
+// has up to 128 printable ASCII characters without spaces, and is not "-". "" means none:
+// it matches records without one, and a record without one matches every request.
 //
 // Any key but the empty one will do. Redis stores a long or unusual key as its hash.
 //
@@ -53,7 +53,8 @@ type Answer struct {
 // the key stays in flight until the lease is over. Stats counts these claims as Undoing
 // and Lapsing.
 //
-// Begin costs one round trip, and the time that [Reconcile] takes if it asks.
+// Begin costs one round trip. If [Reconcile] asks, it also costs the time that Find takes
+// and, unless Find returns NothingDone, one more round trip.
 func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (Answer, error) {
 	return g.ask(ctx, key, fingerprint, false)
 }

@@ -106,9 +106,9 @@ func (c *Claim) By(g *Guard) bool {
 
 type contextKey struct{}
 
-// FromContext returns the claim that ctx belongs to. ctx is, or descends from, the
-// context that [Guard.Do] or a gate passes to its function, or that of [Claim.Context] or
-// [Claim.Detached].
+// FromContext returns the claim that ctx belongs to, and false if there is none. ctx is,
+// or descends from, the context that [Guard.Do] or a gate passes to its function, or that
+// of [Claim.Context] or [Claim.Detached].
 func FromContext(ctx context.Context) (*Claim, bool) {
 	misuse.Context(ctx)
 	c, ok := ctx.Value(contextKey{}).(*Claim)

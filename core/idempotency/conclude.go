@@ -28,8 +28,8 @@ const undone state = "undo"
 //     should be in doubt and there is no record left to say so;
 //   - a [*script.Error] if Redis did not confirm the conclusion. neap then repeats it in
 //     the background for a lease, and for longer while Redis does not answer. It does not
-//     repeat it if Redis answered a second call that an abandoned claim was another
-//     caller's. It cannot be known then whether the first call gave the claim up.
+//     if the outcome was [NothingDone] or [Unknown] and Redis, asked again, says that
+//     another caller has the claim: the first call may have run.
 //
 // If a hook of the client ends the goroutine (runtime.Goexit), neap does not repeat the
 // conclusion. Every later call returns a *script.Error.

@@ -40,8 +40,9 @@
 //
 //	INSERT INTO orders (idempotency_key, fence, …) VALUES ($1, $2, …) -- key UNIQUE
 //
-// If Redis cannot answer, nothing runs: you get an error before the work begins. If Redis
-// is down when the work ends, the result is stored as soon as Redis answers again.
+// If Redis cannot answer, nothing runs, unless [Guard.WithFail] says otherwise: you get
+// an error before the work begins. If Redis is down when the work ends, the result is
+// stored as soon as Redis answers again.
 //
 // [What an idempotency guard promises] has every case, and what to do about it.
 //

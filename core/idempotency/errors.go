@@ -41,8 +41,8 @@ var (
 var (
 	// ErrKey says that the key is empty.
 	ErrKey = errors.New("idempotency: the key is empty: say what is to run once")
-	// ErrFingerprint says that the fingerprint is too long, or has characters that cannot
-	// stand in the record.
+	// ErrFingerprint says that the fingerprint is too long or "-", or has characters that
+	// cannot stand in the record.
 	ErrFingerprint = errors.New(`idempotency: the fingerprint is out of range: use up to 128 printable ASCII characters without spaces, "" for none`)
 	// ErrUnresolved says that Resolve was called with Unknown.
 	ErrUnresolved = errors.New("idempotency: say what became of it: NothingDone, DoneWith or DoneWithout")

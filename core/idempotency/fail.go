@@ -15,7 +15,7 @@ import (
 type FailMode uint8
 
 const (
-	// FailClosed runs nothing: Begin, Await and Do return the error.
+	// FailClosed runs nothing: Begin, BeginAny, Await and Do return the error.
 	FailClosed FailMode = iota
 	// RunUnguarded runs the work although Redis cannot say whether it was done before, or
 	// whether another caller does it now. It is for work that closes the gap by itself, for
@@ -23,21 +23,22 @@ const (
 	RunUnguarded
 )
 
-// WithFail returns a Guard that shares everything with g, except that its Begin, Await and
-// Do do as mode says while Redis cannot answer. It returns an error for an unknown mode.
+// WithFail returns a Guard that shares everything with g, except that its Begin, BeginAny,
+// Await and Do follow mode while Redis cannot answer. It returns an error for an unknown
+// mode.
 //
-// With RunUnguarded they return a claim that is not in Redis, after as long as the error
-// would have taken. [Claim.Unguarded] returns why. The same work may have been done
-// before, other callers may do it at the same time, and the fingerprint was not compared.
-// The claim has the fence 0 and the attempt 0. It is not renewed, is not lost to another
-// caller, and ends a day after it began.
+// With RunUnguarded they return, when the error would have come, a claim that is not in
+// Redis. [Claim.Unguarded] returns why. The same work may have been done before, other
+// callers may do it at the same time, and the fingerprint was not compared. The claim has
+// the fence 0 and the attempt 0. It is not renewed, is not lost to another caller, and
+// ends a day after it began.
 //
 // Its conclusion is that of any claim: if Redis does not confirm it, neap repeats it in the
 // background. While calls to Redis are held back, only the background tries. So after the
 // outage a later caller finds the result, or no record, and then it runs. If Redis began
 // the run and its answer was lost, a later caller gets [ErrInFlight] until the run is
 // concluded. If neap repeats 1,000 other conclusions, it gives the claim back instead.
-// [Unknown] leaves no doubt if Redis had no record: with Reject or Reconcile Conclude then
+// [Unknown] leaves no doubt if Redis had no record: with Reject or Reconcile, Conclude then
 // returns [ErrLost].
 //
 // These errors stay errors, because Redis has answered or the caller has gone:

@@ -24,7 +24,7 @@ type Retry struct{}
 // call, the work runs again when Options.DoubtRetention has passed.
 type Reject struct{}
 
-// Reconcile asks a function what became of the run.
+// Reconcile asks a function what became of the run. The example of [Outcome] shows one.
 type Reconcile struct {
 	// Find finds out what became of an earlier run, for example by asking the payment
 	// provider, or the database in which the work was done. It gets the claim of the

@@ -18,9 +18,9 @@ type EncryptionKey struct {
 	// ID is stored beside each result: 1 to 64 letters, digits, dots, dashes and
 	// underscores. Each key needs an ID of its own.
 	ID string
-	// Secret is 16, 24 or 32 random bytes. New copies them. It is good for four thousand
-	// million results, because each nonce is random (NIST SP 800-38D, section 8.3). Put
-	// another key in front of it before then.
+	// Secret is 16, 24 or 32 random bytes. New copies them. It is good for 2^32 results,
+	// because each nonce is random (NIST SP 800-38D, section 8.3). Put another key in
+	// front of it before then.
 	Secret []byte
 }
 

@@ -16,8 +16,8 @@ import (
 // if the wait was in vain, and ctx.Err() if ctx ended first.
 //
 // Await costs one round trip if no other caller does the work. Otherwise one caller of
-// each process asks again after each RetryDelay, and the others ask when that one has an
-// answer. A run that ends in this process wakes them immediately.
+// each process asks again after half to all of a RetryDelay, and the others ask when that
+// one has an answer. A run that ends in this process wakes them immediately.
 func (g *Guard) Await(ctx context.Context, key, fingerprint string) (Answer, error) {
 	misuse.Context(ctx)
 	q, err := g.question(key, fingerprint)

@@ -61,10 +61,10 @@ type Limiter struct {
 // New makes a limit on requests in flight: 1 to 100,000 for each
 // subject. rdb is a go-redis client or a [store.Store].
 //
-// The name sets its keys apart from those of others. It has 1 to 64 letters, digits,
-// dots, dashes and underscores. Those with the same name, prefix and lease share their
-// slots, in one process or in many; their limits may differ while you change the limit.
-// Nil opts mean the zero Options. New sends nothing to Redis.
+// The name sets the Limiter's keys apart. It has 1 to 64 letters, digits, dots, dashes
+// and underscores. Limiters with the same name, prefix and lease share their slots, in
+// one process or in many. Their limits may differ while you change them. Nil opts mean
+// the zero Options. New sends nothing to Redis.
 //
 // The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, limit int64, opts *Options) (*Limiter, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Ask is one request to one limiter, for [All].
+// Ask is one request to one limiter, for [All]. Limiter and Subject are required.
 type Ask struct {
 	Limiter *Limiter
 	Subject string

@@ -25,7 +25,7 @@ import (
 // window. With an After of 1, the first denial bans.
 //
 // After is at least 1. Within and For are required. Within, For and Max are whole numbers
-// of milliseconds. A zero Max means For: no ban is longer than another.
+// of milliseconds. Max is at least For; zero means For: no ban is longer than another.
 //
 // Only denials by the policy itself are counted, whatever the limiter's other policies
 // say. These are not counted:

@@ -16,8 +16,8 @@ import (
 // with 1,000 an hour, 1,000 may come at once, and up to 2,000 within one hour. If your
 // service cannot take that many, set a smaller Burst. A zero MaxDebt means no debt.
 //
-// The algorithm is the generic cell rate algorithm (ITU-T I.371). It is computed in
-// integers, so that 3 per second and 7 per minute never drift.
+// The algorithm is the generic cell rate algorithm (ITU-T I.371), in integers, so that 3
+// per second and 7 per minute never drift.
 type TokenBucket struct {
 	Name    string
 	Rate    int64

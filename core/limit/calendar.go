@@ -40,7 +40,8 @@ type CalendarWindow struct {
 	Unit     string
 }
 
-// Period is a unit of the calendar, by the clocks of a place.
+// Period is a unit of the calendar, by the clocks of a place. The zero Period is not
+// usable.
 type Period int
 
 // The periods of a [CalendarWindow]. A Week begins on Monday.

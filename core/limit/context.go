@@ -15,8 +15,8 @@ func NewContext(ctx context.Context, d Decision) context.Context {
 	return context.WithValue(ctx, contextKey{}, d)
 }
 
-// FromContext returns the decision that NewContext or a gate last put into ctx. ok is
-// false if there is none.
+// FromContext returns the decision that NewContext or a gate last put into ctx. It
+// returns false if there is none.
 func FromContext(ctx context.Context) (Decision, bool) {
 	misuse.Context(ctx)
 	d, ok := ctx.Value(contextKey{}).(Decision)

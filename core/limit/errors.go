@@ -20,8 +20,9 @@ var (
 	// before, or is being settled; or what it took is gone.
 	ErrRefund = errors.New("limit: nothing to refund")
 	// ErrSettle reports that a decision cannot be settled. The error that wraps it says
-	// why: the decision was denied, was a Peek, or was settled or given back before, or a
-	// policy does not allow it.
+	// why: the decision is nil or zero, was denied, was a Peek, or was settled or given
+	// back before; a policy or [Prepaid] does not allow it; or the actual cost is not 0
+	// to 2^53.
 	ErrSettle = errors.New("limit: nothing to settle")
 	// ErrSubject reports that the subject is empty. If one limit is for all callers, use
 	// a fixed subject such as "all".

@@ -156,9 +156,10 @@ func (l *Limiter) with(policies []Policy) (*Limiter, error) {
 	return &other, nil
 }
 
-// Take asks for one permit. It costs one round trip, whatever the number of policies. It
-// costs none if a denial is repeated (Options.RememberDenials), if the permit was charged
-// ahead ([Prepaid]), or if the limiter is local.
+// Take asks for one permit. It costs one round trip, whatever the number of policies;
+// [CalendarWindow], [Prepaid] and [Limiter.Override] say when it costs more. It costs
+// none if a denial is repeated (Options.RememberDenials), if the permit was charged ahead
+// ([Prepaid]), or if the limiter is local.
 //
 // A denial is a Decision, not an error. The error is ctx.Err() if the caller's context
 // ended, or [ErrSubject] if the subject is empty. With FailClosed it is a [*script.Error]

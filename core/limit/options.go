@@ -62,9 +62,9 @@ type Options struct {
 	Instances int
 	// MaxLocal is how many states this process keeps, one for each subject and policy. If
 	// there are more, the state that was unused longest is forgotten, and its subject
-	// begins anew. 0 means 100,000. It must be at least one for each policy. The
-	// process knows of as many bans, whatever the states are; of more bans, it forgets the
-	// one that ends soonest. It also knows when as many bans were lifted.
+	// begins anew. 0 means 100,000. It must be at least one for each policy. The process
+	// knows of as many bans, whatever the states are; of more bans, it forgets the one
+	// that ends soonest. It knows of as many bans that were lifted.
 	//
 	// Together the states take less than 512 bytes for each of MaxLocal, whatever the
 	// subjects are. Sliding logs store every permit, so fewer of them are kept.

@@ -7,7 +7,7 @@ import (
 )
 
 // Policy is one of [TokenBucket], [FixedWindow], [SlidingWindow], [SlidingLog] and
-// [CalendarWindow].
+// [CalendarWindow], or a type of your own that embeds one.
 //
 // Name appears in the RateLimit header fields and in Redis keys. It has up to 64 letters,
 // digits, dots, dashes and underscores. If it is empty, the policy's numbers make the

@@ -37,8 +37,9 @@ import (
 // after its own machine was suspended.
 //
 // Charged permits count as taken: in figures, in Peek and for other processes. They are
-// granted even while Redis does not answer. A [SlidingLog], a policy with a [Ban], a
-// [KeepOnChange] and a [Shadow] cannot be prepaid.
+// granted even while Redis does not answer. A [SlidingLog], a policy with a MaxDebt or a
+// [Ban], a [KeepOnChange], a [WithLease], a [PerRequest] and a [Shadow] cannot be
+// prepaid, nor can a limiter with Holds or Overrides.
 type Prepaid struct {
 	// Most is how many permits are charged at once at most: 2 to 1,000,000.
 	Most int64

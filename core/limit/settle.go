@@ -46,10 +46,11 @@ type Settlement struct {
 // changed. A [SlidingLog] cannot be settled, because it promises never to hold more than
 // its limit; put it into PerRequest.
 //
-// Settle uses only the values of ctx and does not end early with it. The error is
-// [ErrSettle] if there is nothing to settle. It is a [*script.Error] if Redis did not
-// confirm the call within about twice the Budget. Settle then goes on in the background,
-// through an open breaker, and keeps the lease of the estimate meanwhile:
+// Settle is safe for concurrent use. It uses only the values of ctx and does not end
+// early with it. The error is [ErrSettle] if the decision cannot be settled, or not by
+// this cost. It is a [*script.Error] if Redis did not confirm the call within about twice
+// the Budget. Settle then goes on in the background, through an open breaker, and keeps
+// the lease of the estimate meanwhile:
 //
 //   - It repeats the call for five minutes after the first one that may have run. A
 //     marker in Redis, which lives for ten minutes, prevents a second charge. As long as

@@ -59,10 +59,10 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 // its own process, and the process that is next in line.
 //
 // Processes that wait stand in line, each once: a release tells the first of them alone, and
-// the lock waits for that process for up to 100 ms. So a process with many callers has no
-// more turns than one with one. Two Lockers of one name in a process count as two. A process
-// whose client Redis does not let subscribe has no place in the line. It asks again after
-// each RetryDelay, and gets no lock for which two others always wait.
+// the lock waits for that process for up to 100 ms. So a process with many callers gets no
+// more turns than others. Two Lockers of one name in a process count as two. A process whose
+// client Redis does not let subscribe has no place in the line. It asks again after each
+// RetryDelay, and gets no lock for which two others always wait.
 //
 // While no other process is known to wait, a release hands the lock off to the first caller
 // in the queue of its own process. After 5 ms of that, the lock is released and asked for

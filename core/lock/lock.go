@@ -41,7 +41,7 @@ type Lock struct {
 // A database that rejects numbers smaller than the largest it has seen rejects writes
 // from a stale holder:
 //
-//	UPDATE orders SET state = $2, fence = $1 WHERE id = $3 AND fence < $1
+//	UPDATE orders SET state = $2, fence = $1 WHERE id = $3 AND fence <= $1
 //
 // The idea is Martin Kleppmann's, "How to do distributed locking" (2016). Fence sends
 // nothing.
@@ -76,9 +76,9 @@ func (l *Lock) Context() context.Context {
 
 type contextKey struct{}
 
-// FromContext returns the lock that ctx belongs to. ctx is, or descends from, the context
-// that [Locker.Do], [Locker.Lead], [Locker.Once] or a gate passes to its function, or
-// that of [Lock.Context].
+// FromContext returns the lock that ctx belongs to, and false if there is none. ctx is,
+// or descends from, the context that [Locker.Do], [Locker.Lead], [Locker.Once] or a gate
+// passes to its function, or that of [Lock.Context].
 func FromContext(ctx context.Context) (*Lock, bool) {
 	misuse.Context(ctx)
 	l, ok := ctx.Value(contextKey{}).(*Lock)
@@ -114,11 +114,10 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 //
 // Release returns nil if the lock was held until then. If the lock was lost, it returns
 // the loss, even one that Err had not found yet. It returns a [*script.Error] if Redis
-// did not confirm the release; the release then goes on in the background. It does not go
-// on if Redis answered a second call that the hold was gone. It cannot be known then
-// whether the first call or something else ended the hold. If a hook of the client ends
-// the goroutine (runtime.Goexit), neap does not repeat the release. Every later call
-// returns a *script.Error.
+// did not confirm the release; the release then goes on in the background. It does not if
+// Redis, asked again, says that the hold is gone: the first call or something else may
+// have ended it. If a hook of the client ends the goroutine (runtime.Goexit), neap does
+// not repeat the release. Every later call returns a *script.Error.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.made() {
 		return errLock

@@ -103,9 +103,9 @@ func (l *Locker) As(owner string) *Locker {
 	return &Locker{shared: l.shared, wait: l.wait, owner: owner, named: true}
 }
 
-// WithWait returns a Locker that shares everything with l, except that its Acquire and Do
-// wait for the given duration instead of Options.Wait. The duration is a millisecond to
-// 24 h; WithWait returns an error for any other.
+// WithWait returns a Locker that shares everything with l, except that its Acquire, Do,
+// AcquireAll and DoAll wait for the given duration instead of Options.Wait. The duration
+// is a millisecond to 24 h; WithWait returns an error for any other.
 func (l *Locker) WithWait(wait time.Duration) (*Locker, error) {
 	if !l.made() {
 		return nil, errLocker

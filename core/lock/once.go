@@ -100,9 +100,11 @@ var errDone = errors.New("lock: the tick has run")
 // the background. Until then, the other callers with Never are told that the tick ran. So
 // it is possible that no process runs it.
 //
-// Once costs one round trip to begin and one to end. The record of a tick has the key
-// neap:lock:<name>:{<job>}:<milliseconds since 1970>. It lives for twice FenceRetention,
-// counted from the tick or the run, whichever is later.
+// Once costs one round trip to begin, one to end, and one for each third of the lease
+// that fn takes. With Again, a process that waits also asks once in each RetryDelay. The
+// record of a tick has the key <prefix>:lock:<name>:{<job>}:<milliseconds since 1970>; an
+// unusual job stands there as its hash. It lives for twice FenceRetention, counted from
+// the tick or the run, whichever is later.
 func (l *Locker) Once(
 	ctx context.Context, job string, tick time.Time, rerun Rerun, fn func(ctx context.Context) error,
 ) (ran bool, err error) {

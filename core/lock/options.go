@@ -40,8 +40,8 @@ type Options struct {
 	// but hangs. It is at least 50 ms; 0 means no limit.
 	MaxHold time.Duration
 
-	// Wait is how long Acquire waits for a lock that is held: a millisecond to 24 h. 0
-	// means 10 s. It is independent of the lease.
+	// Wait is how long Acquire waits for a lock that is held, and AcquireAll for all of
+	// its locks: a millisecond to 24 h. 0 means 10 s. It is independent of the lease.
 	Wait time.Duration
 	// RetryDelay is the longest time between two calls to Redis by a caller that waits
 	// for a lock of another process: 5 ms to 24 h. 0 means 200 ms.

@@ -49,7 +49,7 @@ type Stats struct {
 	Lost     uint64 // locks that ended before their release
 
 	Holding int // locks and runs of Once that are held at the moment
-	Waiting int // callers that wait in Acquire, Do, Lead and Once, and runs that are about to begin
+	Waiting int // callers that wait in Acquire, AcquireAll, Do, DoAll, Lead and Once, and runs that are about to begin
 
 	Undoing int    // grants that no caller was told of, and that neap is looking for at the moment
 	Undone  uint64 // such grants that neap found and gave back

@@ -21,11 +21,12 @@
 // are.
 //
 // [Script.Decode] puts a reply into a struct. Package scripttest finds in a test what
-// would fail in production. The page docs/own-scripts.md shows how you write, test and
-// run a script of your own.
+// would fail in production. [A script of your own] shows how you write, test and run one.
 //
 // # Where the guarantee ends
 //
 // A script whose reply is lost ran once or not at all, and no client can know which: see
 // [ErrMaybeExecuted]. A failover that loses acknowledged writes loses what scripts wrote.
+//
+// [A script of your own]: https://github.com/neap-go/neap/blob/main/docs/own-scripts.md
 package script

@@ -29,8 +29,9 @@ type Options struct {
 	Budget time.Duration
 }
 
-// Runner runs scripts through one client. It makes each call at most once and within the
-// budget. It is safe for concurrent use. The zero Runner is not usable; use NewRunner.
+// Runner runs scripts through one client. A script runs at most once per call, and a call
+// ends within the budget. It is safe for concurrent use. The zero Runner is not usable;
+// use NewRunner.
 type Runner struct {
 	rdb    Client
 	client *call.Client // nil if there is a store
@@ -84,12 +85,12 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 // before ctx ends. What Redis or the network refuses at once is an [*Error] all the same.
 //
 // A script that raises an error, by redis.call or by error, has failed: Redis adds the
-// script's name. So has a script that returns one whose whole text stands in it as one
-// string: redis.error_reply('SOLDOUT no units are left') or {err = '...'}. Any other reply
-// is [ErrMaybeExecuted], because a proxy may have given it. So raise an error whose text
-// your script makes up. The script's own errors must not be worded like those of the server,
-// such as "BUSY Redis is busy running a script". They would be taken for the server's
-// refusal.
+// script's name. So has a script that returns an error whose text is one string of its
+// source: redis.error_reply('SOLDOUT no units are left') or {err = '...'}. Any other error
+// reply is [ErrMaybeExecuted], because a proxy may have given it. So raise an error whose
+// text your script makes up. The script's own errors must not be worded like those of the
+// server, such as "BUSY Redis is busy running a script". They would be taken for the
+// server's refusal.
 //
 // All keys must have the same {hash tag}, on a standalone server too, so that what works
 // on a laptop also works on a cluster.

@@ -75,7 +75,7 @@ func (s *Stock) Restock(ctx context.Context, item, id string, units int64) error
 // It reports whether there was such an item. It is for operators and for tests. It costs
 // one round trip. After [script.ErrMaybeExecuted] the item may have been deleted, or may
 // still be deleted. Forget does not ask a second time, because that could delete the next
-// sale.
+// sale. The error is [ErrItem], ctx.Err() or a [*script.Error].
 func (s *Stock) Forget(ctx context.Context, item string) (bool, error) {
 	key, err := s.key(item)
 	if err != nil {

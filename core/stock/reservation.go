@@ -196,7 +196,8 @@ func NewContext(ctx context.Context, r *Reservation) context.Context {
 	return context.WithValue(ctx, contextKey{}, r)
 }
 
-// FromContext returns the reservation that NewContext or a gate put into ctx.
+// FromContext returns the reservation that NewContext or a gate put into ctx, and false
+// if there is none.
 func FromContext(ctx context.Context) (*Reservation, bool) {
 	misuse.Context(ctx)
 	r, ok := ctx.Value(contextKey{}).(*Reservation)

@@ -63,7 +63,7 @@ type Stats struct {
 	Unknown   uint64 // calls that found no such item
 	Disagreed uint64 // calls that found a record that disagrees with itself
 	Canceled  uint64 // calls whose context ended first
-	Failed    uint64 // calls that Redis did not answer in time, and calls whose id had another quantity or eight calls
+	Failed    uint64 // calls that Redis did not answer in time, and calls that got ErrQuantity or ErrCalls
 
 	Confirmed     uint64 // reservations that Confirm has sold
 	Cancellations uint64 // reservations that were cancelled

@@ -1,5 +1,5 @@
 // Package store holds what limiters, locks, guards and stock on one Redis share: options,
-// circuit breakers, the queue, the log of outages, and observers.
+// breakers, the queue, renewals, the log of outages, and observers.
 //
 // You need it only if you want other options than the defaults:
 //

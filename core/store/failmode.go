@@ -14,12 +14,13 @@ const (
 	// taken: N instances together then admit up to N times the limit. With
 	// limit.Options.Instances they begin with what Redis last reported, and divide what is
 	// left. If a limit.Limiter has no Instances, its first such decision is logged to
-	// slog.Default, once in a process, with the remedy. Bans that this process knows of
-	// hold (limit.WithBan). A limit on requests in flight begins with the slots that this
-	// process holds.
+	// slog.Default, once in a process, with the remedy. Bans and holds that this process
+	// knows of stay in force (limit.WithBan, limit.Limiter.Hold). A limit on requests in
+	// flight begins with the slots that this process holds.
 	FailLocal FailMode = iota
 	// FailOpen admits every request, except those of a subject that this process knows to
-	// be banned (limit.WithBan). The figures of an admission are unknown, and zero.
+	// be banned (limit.WithBan) or on hold (limit.Limiter.Hold). The figures of an
+	// admission are unknown, and zero.
 	FailOpen
 	// FailClosed admits no request: the call returns the error. HTTP clients get a 503,
 	// because the fault is not theirs.

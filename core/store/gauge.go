@@ -48,8 +48,8 @@ type Gauge struct {
 
 // Gauges returns a gauge for each limiter, locker, guard and stock that was made on the
 // store and is still in use, in the order in which they were made. After these comes one
-// for each server that was asked, by address. What With, As and WithWait return belongs
-// to what it was made from. A primitive that decides in process has no gauge.
+// for each server that was asked, by address. What With, As, WithWait and WithFail return
+// belongs to what it was made from. A primitive that decides in process has no gauge.
 //
 // Gauges is safe for concurrent use and sends nothing. The figures are read one after the
 // other, so two of them may differ by a call. A nil or zero store has no gauges.

@@ -9,7 +9,7 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
-// Key is what a key in Redis says. It is for operators' tools.
+// Key is a parsed key of Redis. It is for operators' tools.
 type Key struct {
 	// Kind is limit, inflight, lock, guard or stock.
 	Kind string

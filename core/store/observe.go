@@ -15,16 +15,16 @@ import (
 )
 
 // Event is one call that asked a primitive, or a change. Changes are: a claim or a
-// reservation is concluded, a lock is lost, a server no longer answers, or a server
-// answers again. Events are for metrics and traces. An event has no key, no subject and
-// no text of an error.
+// reservation is concluded; a lock, a claim or a reservation is lost; a server no longer
+// answers, or answers again. Events are for metrics and traces. An event has no key, no
+// subject and no text of an error.
 type Event struct {
 	// Primitive says what the event is about.
 	Primitive Primitive
 	// Name is the name that New was given. For a server it is the address.
 	Name string
-	// Policy is the policy that decided, or that would have decided. Only limits have
-	// one.
+	// Policy is the policy that decided, or that would have decided. Only limits and
+	// requests in flight have one.
 	Policy string
 	// Outcome is how it ended.
 	Outcome Outcome
@@ -44,7 +44,7 @@ type Event struct {
 	// ended first, it is the error of that context. Otherwise it is nil.
 	Class error
 	// Duration is how long the call took. For a server that is lost or back, it is the
-	// time since the server's first failure.
+	// time since the server's first failure. For any other change it is 0.
 	Duration time.Duration
 }
 
@@ -84,7 +84,7 @@ const (
 // Outcome is how a call ended, as metrics label it.
 type Outcome string
 
-// These are the outcomes. Every primitive has Granted, Failed and Canceled.
+// These are the outcomes. Every primitive but a Server has Granted, Failed and Canceled.
 const (
 	Granted  Outcome = "granted"  // admitted, locked, begun, reserved
 	Failed   Outcome = "failed"   // Redis did not answer, or the answer came too late to be of use
@@ -101,7 +101,7 @@ const (
 
 	Completed Outcome = "completed" // the work is done, or the units are sold
 	Abandoned Outcome = "abandoned" // a claim ended without the work, or a reservation was cancelled
-	Refused   Outcome = "refused"   // the item or the id is unusable; also if only the confirmation finds this
+	Refused   Outcome = "refused"   // the item is unknown, the buyer has it already, or the id cannot be used; also if only the confirmation finds this
 	Disagreed Outcome = "disagreed" // the counts in the item's record disagree, so nothing of it is sold
 
 	Lost      Outcome = "lost"      // the lock, claim or reservation ended before its holder was done, or the server does not answer

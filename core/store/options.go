@@ -45,9 +45,9 @@ type Options struct {
 	// Prefix begins every key. It has up to 64 printable ASCII characters, without spaces
 	// and braces. Empty means "neap".
 	Prefix string
-	// SubjectSecret, if set, keeps subjects out of Redis. Each key, owner, item and buyer
-	// is stored as its HMAC-SHA-256 under this secret. It has at least 16 bytes. Another
-	// secret makes other keys, so all state begins anew.
+	// SubjectSecret, if set, keeps subjects out of Redis. Each subject, key, job, owner,
+	// item, buyer and id is stored as its HMAC-SHA-256 under this secret. It has at least
+	// 16 bytes. Another secret makes other keys, so all state begins anew.
 	SubjectSecret []byte
 	// StoredSubjects is for operators' tools. If it is true, a subject, an owner or an
 	// item that has the form of a hash in Redis (# and 43 letters, digits, dashes or
@@ -57,10 +57,10 @@ type Options struct {
 	StoredSubjects bool
 	// Budget is the most time that one call takes, whatever the client's own time-outs
 	// are: a millisecond to an hour. A primitive with a Budget of its own uses that
-	// instead. 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget
-	// (250 ms) for everything else. An earlier deadline of a caller's own ends its call,
-	// and is no failure of Redis. With the queue, a call may take longer while the
-	// process is short of CPU: see [Queued].
+	// instead. 0 means limit.DefaultBudget (50 ms) for limits, also on requests in
+	// flight, and script.DefaultBudget (250 ms) for everything else. An earlier deadline
+	// of a caller's own ends its call, and is no failure of Redis. With the queue, a call
+	// may take longer while the process is short of CPU: see [Queued].
 	Budget time.Duration
 	// FirstContact is how long calls may take until a server has answered once, counted
 	// from the first call of the store that is not a Warm's. Connecting may take longer
@@ -69,7 +69,7 @@ type Options struct {
 	// Warm took. FirstContact is at most a minute; 0 means a second. If it is
 	// less than a Budget, it changes nothing.
 	FirstContact time.Duration
-	// Queue says how calls are sent. 0 means Queued.
+	// Queue says how calls are sent. 0 means what [QueueMode] says.
 	Queue QueueMode
 	// Logger gets one line when a server does not answer, and one when it answers again,
 	// for each server and outage. A line has the server's address, the class of the

@@ -79,8 +79,8 @@ func clientOf(rdb script.Client) (*call.Client, error) {
 	return call.NewClient(rdb)
 }
 
-// Process sends a command as the client does. It makes a Store a [script.Client], so that
-// a constructor accepts either.
+// Process sends a command as the client does, without budget, breaker or queue. It makes
+// a Store a [script.Client], so that a constructor accepts either.
 func (s *Store) Process(ctx context.Context, cmd redis.Cmder) error {
 	if !s.made() {
 		return errStore

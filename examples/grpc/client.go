@@ -10,10 +10,11 @@ import (
 	"github.com/neap-go/neap/grpclimit"
 )
 
-// NewClient returns a connection on which all your processes together make 95 calls a second.
+// NewClient returns a connection on which all your processes together make up to 95 calls in
+// a second.
 func NewClient(rdb script.Client, target string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	limiter, err := limit.New(rdb, "partner", []limit.Policy{
-		limit.SlidingLog{Limit: 95, Window: time.Second},
+		limit.TokenBucket{Rate: 85, Per: time.Second, Burst: 10}, // evenly: never more than 95 in a second
 	}, &limit.Options{Holds: true})
 	if err != nil {
 		return nil, err

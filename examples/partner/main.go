@@ -2,7 +2,7 @@
 // send as many as they can, and no more than it allows together.
 //
 // The program starts the processes, and a partner who counts. In the middle the partner
-// answers one request with a 429 that it makes up: no process may ask again before it is
+// refuses one request for no reason: no process may ask again until its Retry-After is
 // over. The program fails if the partner had to refuse a request by itself, or was asked
 // too early. Without -redis the processes meet in an embedded Redis:
 //

@@ -1,5 +1,5 @@
-// Package adapter helps to write an adapter, which mounts gates in a framework. The page
-// docs/adapters.md shows how, from the first test to the whole contract, which is package
+// Package adapter helps to write an adapter, which mounts gates in a framework.
+// [Write an adapter] shows how, from the first test to the whole contract, which is package
 // gatetest. Applications do not need this package: they use an adapter that exists.
 //
 // If a framework mounts middleware of net/http, it needs no adapter but nethttp.
@@ -17,4 +17,6 @@
 //     lists a header.
 //   - [Leave] calls a gate's Leave after the handler. [End] does so later, if the server
 //     writes the response, or a part of it, when the handlers have returned.
+//
+// [Write an adapter]: https://github.com/neap-go/neap/blob/main/docs/adapters.md
 package adapter

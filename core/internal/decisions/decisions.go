@@ -1,4 +1,4 @@
-// Package decisions counts decisions of limits by how they ended.
+// Package decisions counts decisions by how they ended.
 package decisions
 
 import (

@@ -1,5 +1,5 @@
-// Package undo takes back in the background what a script may have granted without its
-// caller knowing: a slot or a lock whose reply was lost.
+// Package undo takes back in the background what a lost reply may have granted, and
+// repeats conclusions that Redis did not confirm.
 package undo
 
 import (
