@@ -27,6 +27,7 @@ var bounded = map[string]struct {
 	"seeds":             {opts: Options{Instances: 2}, kept: func(l *Limiter) []string { return l.local.Known().Seeds }},
 	"denials":           {opts: Options{RememberDenials: time.Minute}, kept: func(l *Limiter) []string { return l.memory.Subjects() }},
 	"denials of All":    {kept: func(l *Limiter) []string { return l.denials().Subjects() }},
+	"overrides":         {opts: Options{Overrides: true}, kept: func(l *Limiter) []string { return l.overrides.known.Subjects() }},
 	"prepaid accounts":  {opts: Options{Prepaid: Prepaid{Most: 10}}, kept: func(l *Limiter) []string { return l.accounts.Subjects() }},
 }
 
@@ -47,7 +48,11 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 					rdb, _ := redistest.Counted(t)
 					opts := c.opts
 					opts.MaxLocal, opts.Budget = most, time.Minute
-					l := must(New(rdb, "bounded", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &opts))(t)
+					var first Policy = FixedWindow{Name: "w", Limit: 1, Window: time.Hour}
+					if opts.Overrides {
+						first = KeepOnChange(first)
+					}
+					l := must(New(rdb, "bounded", []Policy{first}, &opts))(t)
 					l.plans = newPlans(most)
 					var requests []string
 					for i := range 5 * most {
@@ -59,7 +64,13 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 						if c.ban {
 							policy = WithBan(policy, Ban{After: 1, Within: time.Hour, For: time.Hour})
 						}
+						if opts.Overrides {
+							policy = KeepOnChange(FixedWindow{Name: "w", Limit: int64(plan + 1), Window: time.Hour})
+						}
 						one := must(l.With(policy))(t)
+						if opts.Overrides {
+							must(0, one.Override(t.Context(), user, time.Hour, FixedWindow{Limit: int64(5 * most), Window: time.Hour}))(t)
+						}
 						one.local.Take(one.set, &newRequest(user, 1, 1).Request, 0)
 						must(one.TakeN(t.Context(), user, int64(plan+1)))(t)
 						must(All(t.Context(), Ask{one, user, int64(plan + 1)}))(t)

@@ -144,3 +144,32 @@ func TestAHintOfInstancesThatAreNotKnown(t *testing.T) { //nolint:paralleltest /
 		}
 	}
 }
+
+// TestAHintOfAnOverrideThatCannotBeUsed: it is given once, and not because a limiter of With has
+// nothing to replace.
+func TestAHintOfAnOverrideThatCannotBeUsed(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
+	_, rdb := redistest.Miniredis(t)
+	kept := func(name string) Policy { return KeepOnChange(FixedWindow{Name: name, Limit: 9, Window: time.Hour}) }
+	l := must(New(rdb, "n", []Policy{kept("w")}, &Options{Overrides: true}))(t)
+	plan := must(l.With(kept("v")))(t)
+	for text, c := range map[string]struct{ own, plan int }{
+		"window 5/1h name w":  {0, 0},
+		"window 5/1h name v":  {1, 0},
+		"leaky 5/1h":          {1, 1},
+		"window -5/1h name v": {1, 1},
+	} {
+		must(0, rdb.Set(t.Context(), "neap:limit:n:{subject-7}:override", text, time.Hour).Err())(t)
+		for of, want := range map[*Limiter]int{l: c.own, plan: c.plan} {
+			overrideHint = background.Hint{}
+			var said bytes.Buffer
+			restore := redistest.DefaultLog(t, slog.NewTextHandler(&said, nil))
+			for range 3 {
+				must(of.Take(t.Context(), "subject-7"))(t)
+			}
+			restore()
+			if n := strings.Count(said.String(), "neap limit set"); n != want || strings.Contains(said.String(), "subject-7") {
+				t.Errorf("%q, for the plan %t: got %q, want %d lines with the remedy, and no subject", text, of == plan, said.String(), want)
+			}
+		}
+	}
+}

@@ -114,7 +114,11 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 	if own.Overrides {
 		l.policies, l.overrides = valuesOf(policies), newOverrides(own.MaxLocal)
 	}
-	return l.over(rules), errors.Join(err, spaceFault, fault)
+	l.over(rules)
+	if l.overrides != nil {
+		l.overrides.first = l.set
+	}
+	return l, errors.Join(err, spaceFault, fault)
 }
 
 // over makes the limiter one over these rules.

@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,14 +22,13 @@ import (
 // day. What the subject has used counts on. It replaces what an earlier Override gave the
 // subject. [Limiter.EndOverride] ends it.
 //
-// Each policy replaces the policy of the limiter that has the same Name. Without a Name it
-// replaces the only policy of the same kind, with the same Window or the same Every and
-// Location. It has other numbers, and the terms and the Unit of the one that it replaces.
-// Policies that no policy replaces stay as they are. So do those of limiters that
-// [Limiter.With] made, unless a Name or a kind fits.
+// Each policy replaces the limiter's policy of the same kind that has the same Window, or the
+// same Every and Location. If there are several, give it the Name of one. Leave out terms such
+// as Shadow, and the Unit: those of the policy that it replaces stay, as do policies that none
+// replaces. The same holds for limiters that [Limiter.With] made.
 //
-// A process learns of the change with its next decision about the subject, which takes two
-// more round trips; the others take one. Until then it repeats denials that it remembers,
+// A process learns of the change with its next decision about the subject, which takes three
+// round trips instead of one. Until then it repeats denials that it remembers,
 // for up to Options.RememberDenials. In an outage each process decides by what it has
 // learned. A process knows of the overrides of up to MaxLocal subjects; beyond that it
 // forgets, and learns anew.
@@ -50,17 +48,8 @@ func (l *Limiter) Override(ctx context.Context, subject string, d time.Duration,
 	if len(policies) == 0 {
 		return errors.New("limit.Override: policies is empty: give at least one Policy, or use EndOverride")
 	}
-	var faults []error
-	all := slices.Clone(l.policies)
-	for i, p := range policies {
-		if isNil(p) {
-			faults = append(faults, fmt.Errorf("limit.Override: policies[%d] is nil: give a Policy", i))
-		} else if err := replace(all, p); err != nil {
-			faults = append(faults, fmt.Errorf("limit.Override: policies[%d] (%T): %w", i, bare(p), err))
-		}
-	}
-	if err := errors.Join(faults...); err != nil {
-		return err
+	if _, faults := replaced(l.policies, policies); faults != nil {
+		return fmt.Errorf("limit.Override: %w", errors.Join(faults...))
 	}
 	text, err := Policies(policies).MarshalText()
 	if err != nil {
@@ -111,8 +100,10 @@ func (l *Limiter) checkOverride(ctx context.Context, subject string) error {
 // only asks. It returns what there was before.
 func (l *Limiter) override(ctx context.Context, subject, text string, duration int64) (was string, left int64, err error) {
 	asked := time.Now()
-	was, left = l.overrides.of(subject, asked)
-	if l.remote != nil {
+	switch was, left = l.overrides.of(subject, asked); {
+	case l.remote == nil && duration < 0:
+		return was, left, nil
+	case l.remote != nil:
 		if was, left, err = l.remote.Override(ctx, subject, text, duration); err != nil {
 			return "", 0, err
 		}
@@ -129,6 +120,7 @@ func (l *Limiter) override(ctx context.Context, subject, text string, duration i
 // limiters that With made from it share them.
 type overrides struct {
 	known *cache.Cache[override] // by subject
+	first *kind.Set              // that of the limiter that New made
 
 	mu   sync.Mutex
 	made *simplelru.LRU[overriding, *Limiter]
@@ -141,7 +133,10 @@ type override struct {
 }
 
 // overriding is a set, and the text of policies that replace some of its policies.
-type overriding struct{ signature, text string }
+type overriding struct {
+	set  *kind.Set
+	text string
+}
 
 func newOverrides(most int) *overrides {
 	made, err := simplelru.NewLRU[overriding, *Limiter](mostPlans, nil)
@@ -185,22 +180,23 @@ var overrideHint background.Hint
 // overriddenBy returns a limiter with the policies that a text says. What this version cannot read,
 // and what replaces none of the policies, changes nothing.
 func (l *Limiter) overriddenBy(text string) *Limiter {
-	o, key := l.overrides, overriding{l.set.Signature, text}
+	o, key := l.overrides, overriding{l.set, text}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if of, ok := o.made.Get(key); ok {
 		return of
 	}
 	var policies Policies
-	all, err := slices.Clone(l.policies), policies.UnmarshalText([]byte(text))
-	for _, p := range policies {
-		err = errors.Join(err, replace(all, p))
+	err := policies.UnmarshalText([]byte(text))
+	all, faults := replaced(l.policies, policies)
+	if l.set != o.first { // it need not have what the policies replace
+		faults = slices.DeleteFunc(faults, func(fault error) bool { return errors.Is(fault, errReplacesNone) })
 	}
 	rules, fault := l.opts.compile(all)
 	if fault != nil {
 		rules = l.set.Rules
 	}
-	if err = errors.Join(err, fault); err != nil {
+	if err = errors.Join(err, errors.Join(faults...), fault); err != nil {
 		overrideHint.Give("neap: some policies that a subject has in place of a limiter's cannot be used, so the limiter's own count: "+
 			"set them anew by limit.Limiter.Override or the command neap limit set", "limit", l.name)
 	}
@@ -213,46 +209,66 @@ func (l *Limiter) overriddenBy(text string) *Limiter {
 	return &other
 }
 
-// replace puts a policy in place of the one that it is meant for.
-func replace(all []Policy, p Policy) error {
+var errReplacesNone = errors.New("it replaces none")
+
+// replaced returns policies with others in place of those that they are meant for, and a fault for
+// each that cannot be.
+func replaced(of, by []Policy) (all []Policy, faults []error) {
+	all = slices.Clone(of)
+	has := map[int]int{} // by which of the others a policy is replaced
+	for i, p := range by {
+		at, put, err := -1, Policy(nil), errors.New("it is nil: give a Policy")
+		if !isNil(p) {
+			at, put, err = replacing(of, p)
+		}
+		if first, twice := has[at]; err == nil && twice {
+			err = fmt.Errorf("it replaces the same policy as policies[%d]: give one of them", first)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, bare(p), err))
+			continue
+		}
+		all[at], has[at] = put, i
+	}
+	return all, faults
+}
+
+// replacing returns which policy another is meant for, and what replaces it.
+func replacing(all []Policy, p Policy) (at int, put Policy, err error) {
 	d, ok := draftOf(p)
 	switch {
 	case !ok:
-		return errors.New("it is of a type of your own: give one of the policies of package limit")
+		return 0, nil, errors.New("it is of a type of your own: give one of the policies of package limit")
 	case d.terms != terms{} && d.terms != terms{kept: true}:
-		return errors.New("it has terms such as Shadow: leave them out, since those of the limiter's policy stay")
+		return 0, nil, errors.New("it has terms such as Shadow: leave them out, since those of the limiter's policy stay")
 	}
-	fits, names := -1, []string(nil)
-	for i := range all {
-		of, ok := draftOf(all[i])
-		names = append(names, all[i].PolicyName())
-		if !ok || d.name != "" && d.name != of.name || !d.countsWith(&of) {
+	at = -1
+	var names []string
+	for i, of := range all {
+		name := of.PolicyName()
+		if names = append(names, name); d.name != "" && d.name != name || formOf(of) != formOf(p) {
 			continue
 		}
-		if fits >= 0 {
-			return fmt.Errorf("it may be meant for %q or %q: give it the Name of one of them", all[fits].PolicyName(), of.name)
+		if at >= 0 {
+			return 0, nil, fmt.Errorf("it may be meant for %q or %q: give it the Name of one of them", names[at], name)
 		}
-		fits = i
+		at = i
 	}
-	if fits < 0 {
-		return fmt.Errorf("it replaces none of the limiter's policies %q: give it the Name, the kind and the Window (or Every and Location) of one", names)
+	if at < 0 {
+		return 0, nil, fmt.Errorf("%w of the limiter's policies %q: give it the Name, the kind and the Window (or Every and Location) of one", errReplacesNone, names)
 	}
-	of, _ := draftOf(all[fits])
+	of, _ := draftOf(all[at])
 	d.name, d.unit, d.terms = of.name, of.unit, of.terms
-	changed := d.policy()
-	if _, err := changed.compile(false); err != nil {
-		return err
-	}
-	all[fits] = changed
-	return nil
+	put = d.policy()
+	_, err = put.compile(false)
+	return at, put, err
 }
 
-// countsWith reports whether two kept policies of one name have one state.
-func (d *draft) countsWith(of *draft) bool {
-	return d.kind == of.kind && (d.kind == "bucket" || d.length == of.length && d.every == of.every && d.zoneName() == of.zoneName())
+// formOf is equal for two policies that have one state if they have one name and are kept.
+func formOf(p Policy) string {
+	_, form := bare(valueOf(p)).(interface{ form() (name, form string) }).form()
+	return form
 }
-
-func (d *draft) zoneName() string { return cmp.Or(d.in, time.UTC).String() }
 
 // mostLearned is how many times a decision asks anew because the policies of its subject have changed.
 const mostLearned = 3

@@ -151,6 +151,16 @@ func TestAnOverrideEnds(t *testing.T) {
 			if d := must(l.Take(t.Context(), "s"))(t); d.Limit != 3 || d.Remaining != 1 {
 				t.Errorf("%s: after the end: got %d of %d left, want 1 of 3", name, d.Remaining, d.Limit)
 			}
+			must(0, l.Override(t.Context(), "s", time.Second, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
+			for range 1800 { // to ask does not prolong it
+				time.Sleep(600 * time.Microsecond)
+				if _, _, err := l.Overridden(t.Context(), "s"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d := must(l.Peek(t.Context(), "s"))(t); d.Limit != 3 {
+				t.Errorf("%s: after the end: got a limit of %d, want 3", name, d.Limit)
+			}
 		}
 	})
 }
@@ -179,6 +189,53 @@ func TestAnOverrideInAnOutage(t *testing.T) {
 			t.Errorf("got %+v, want one decision, without Redis", s)
 		}
 	})
+}
+
+// TestAnOverrideEndsADenialThatIsRemembered: at once in its process, and in others when they remember
+// it no longer.
+func TestAnOverrideEndsADenialThatIsRemembered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := redistest.BubbleClient(t, redistest.Bubble(t))
+		opts := overriding()
+		opts.RememberDenials = time.Second
+		one := must(on(t, rdb, "neap")("n", []limit.Policy{hourly(1)}, opts))(t)
+		other := must(on(t, rdb, "neap")("n", []limit.Policy{hourly(1)}, opts))(t)
+		for _, l := range []*limit.Limiter{one, one, other} {
+			must(l.Take(t.Context(), "s"))(t)
+		}
+		must(0, one.Override(t.Context(), "s", time.Hour, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
+		if d := must(one.Take(t.Context(), "s"))(t); !d.Allowed {
+			t.Error("in the process that gave it: got a denial, want it allowed")
+		}
+		if d := must(other.Take(t.Context(), "s"))(t); d.Allowed {
+			t.Error("in another process: got it allowed, want the denial that it remembers")
+		}
+		time.Sleep(time.Second)
+		if d := must(other.Take(t.Context(), "s"))(t); !d.Allowed {
+			t.Error("in another process, after RememberDenials: got a denial, want it allowed")
+		}
+	})
+}
+
+// TestAnOverrideKeepsEachLimitersTerms: a plan with the same numbers may have another Unit.
+func TestAnOverrideKeepsEachLimitersTerms(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	unit := func(name string) limit.Policy {
+		return limit.KeepOnChange(limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour, Unit: name})
+	}
+	l := must(limit.New(rdb, "n", []limit.Policy{unit("tokens")}, overriding()))(t)
+	plan := must(l.With(unit("content-bytes")))(t)
+	must(0, l.Override(t.Context(), "s", time.Hour, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
+	for want, of := range map[string]*limit.Limiter{"tokens": l, "content-bytes": plan} {
+		d := must(of.Take(t.Context(), "s"))(t)
+		for s := range d.States() {
+			if s.Unit != want || s.Limit != 100 {
+				t.Errorf("got the unit %q and a limit of %d, want %q and 100", s.Unit, s.Limit, want)
+			}
+		}
+	}
 }
 
 // TestAWaitLearnsOfAnOverride: a caller that waits is admitted when the override gives it room.
@@ -218,6 +275,19 @@ func TestAnOverrideThatCannotBeRead(t *testing.T) {
 				t.Errorf("%q: got a limit of %d, want 3", text, d.Limit)
 			}
 		}
+		admin.Set(t.Context(), prefix+":limit:n:{s}:override", "window 10/1h", 0)
+		for what, d := range map[string]limit.Decision{"peek": must(l.Peek(t.Context(), "s"))(t), "take": must(l.Take(t.Context(), "s"))(t)} {
+			if d.Limit != 3 || d.Degraded {
+				t.Errorf("without a time to live: got a %s under a limit of %d, want 3", what, d.Limit)
+			}
+		}
+		if policies, left, err := l.Overridden(t.Context(), "s"); policies != nil || left != 0 || err != nil {
+			t.Errorf("without a time to live: got %v for %v, %v, want nothing", policies, left, err)
+		}
+		must(0, l.Override(t.Context(), "s", time.Hour, limit.FixedWindow{Limit: 10, Window: time.Hour}))(t)
+		if d := must(l.Peek(t.Context(), "s"))(t); d.Limit != 10 {
+			t.Errorf("after an Override in its place: got a limit of %d, want 10", d.Limit)
+		}
 		admin.Del(t.Context(), prefix+":limit:n:{s}:override")
 		admin.LPush(t.Context(), prefix+":limit:n:{s}:override", "window 10/1h")
 		admin.Expire(t.Context(), prefix+":limit:n:{s}:override", time.Hour)
@@ -241,12 +311,13 @@ func TestAnOverrideIsChecked(t *testing.T) {
 	}{
 		"it takes no time":      {0, []limit.Policy{window}, "use EndOverride"},
 		"no policies":           {time.Hour, nil, "policies is empty"},
-		"a nil policy":          {time.Hour, []limit.Policy{nil}, "policies[0] is nil"},
+		"a nil policy":          {time.Hour, []limit.Policy{nil}, "policies[0] (<nil>): it is nil: give a Policy"},
 		"another kind":          {time.Hour, []limit.Policy{limit.SlidingWindow{Name: "w", Limit: 5, Window: time.Hour}}, `replaces none of the limiter's policies ["w" "daily" "v"]`},
 		"another window":        {time.Hour, []limit.Policy{limit.FixedWindow{Name: "w", Limit: 5, Window: time.Minute}}, "replaces none"},
 		"another name":          {time.Hour, []limit.Policy{limit.FixedWindow{Name: "x", Limit: 5, Window: time.Hour}}, "replaces none"},
 		"another period":        {time.Hour, []limit.Policy{limit.CalendarWindow{Limit: 5, Every: limit.Month}}, "replaces none"},
 		"no name, and two fit":  {time.Hour, []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, `may be meant for "w" or "v"`},
+		"two for one":           {time.Hour, []limit.Policy{window, limit.FixedWindow{Name: "w", Limit: 9, Window: time.Hour}}, "policies[1] (limit.FixedWindow): it replaces the same policy as policies[0]"},
 		"terms":                 {time.Hour, []limit.Policy{limit.Shadow(window)}, "leave them out"},
 		"faulty numbers":        {time.Hour, []limit.Policy{window, limit.FixedWindow{Name: "v", Limit: -1, Window: time.Hour}}, "policies[1] (limit.FixedWindow): Limit is -1"},
 		"a policy of one's own": {time.Hour, []limit.Policy{struct{ limit.FixedWindow }{window}}, "type of your own"},

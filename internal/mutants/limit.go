@@ -86,6 +86,10 @@ var limitBugs = []source{
 	{"core/limit/override.go", []bug{
 		{"an override lasts a millisecond less", "kind.CeilDiv(int64(d), int64(time.Millisecond)), kind.MostBan", "int64(d / time.Millisecond), kind.MostBan"},
 		{"a process uses an override that has ended", "if !ok || !now.Before(known.until) {", "if !ok {"},
+		{"to ask for an override prolongs it", "case l.remote == nil && duration < 0:", "case l.remote == nil && duration < -1:"},
+		{"what a plan has nothing to replace by is a fault", "if l.set != o.first {", "if false {"},
+		{"plans of one signature share their terms", "overriding{l.set, text}", "overriding{nil, text}"},
+		{"the last of two policies for one counts", "err == nil && twice {", "err == nil && twice && false {"},
 		{"an override loses the terms of the policy", "d.name, d.unit, d.terms = of.name, of.unit, of.terms", "d.name, d.unit, d.terms = of.name, of.unit, terms{kept: true}"},
 		{"a policy of another window is replaced", "d.length == of.length && d.every == of.every", "true"},
 		{"an override by a process is news to it", "\tl.overrides.learn(subject, text, asked.Add(time.Duration(duration)*time.Millisecond))\n\tl.changed", "\tl.changed"},
