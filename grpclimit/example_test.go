@@ -97,7 +97,11 @@ func ExampleStreamClientInterceptor() {
 
 func ExampleKey() {
 	item := gate.Tag("item", grpclimit.Key(func(_ context.Context, _ string, message any) (string, error) {
-		return message.(*wrapperspb.StringValue).GetValue(), nil
+		name, ok := message.(*wrapperspb.StringValue)
+		if !ok { // of another method, or of a stream
+			return "", gate.ErrMissing
+		}
+		return name.GetValue(), nil
 	}))
 	interceptor := grpclimit.UnaryServerInterceptor(gate.RateLimit(oneEach(), item, nil))
 	handler := func(context.Context, any) (any, error) { return "created", nil }

@@ -55,7 +55,7 @@ type TransportOptions struct {
 //
 // A request that the limit denies is not sent. Its error, in the *url.Error of http.Client,
 // is a *limit.LimitedError, which says when to try again. The other errors before a request
-// is sent are that of key, and those of limit.Limiter.TakeN.
+// is sent are that of key, and those of limit.Limiter.TakeN and of Concurrency.
 //
 // What the partner says counts for all processes: if an answer says that it wants no
 // requests for a while, none is sent until then. [Told] says which answers these are. If a

@@ -154,7 +154,7 @@ func alipayInUTF8(form url.Values) ([]byte, error) {
 	proven := url.Values{}
 	for name, values := range form {
 		text, err := decode(values[0])
-		if err != nil || !utf8.ValidString(name+text) || strings.ContainsRune(text, utf8.RuneError) {
+		if err != nil || !utf8.ValidString(name+text) {
 			return nil, malformed(short(name) + " is no text of the form's " + alipayCharset)
 		}
 		proven.Set(name, text)
@@ -174,4 +174,10 @@ var alipayCharsets = map[string]func(string) (string, error){
 	"gb2312": fromGBK,
 }
 
-func fromGBK(text string) (string, error) { return simplifiedchinese.GBK.NewDecoder().String(text) }
+func fromGBK(text string) (string, error) {
+	decoded, err := simplifiedchinese.GBK.NewDecoder().String(text)
+	if strings.ContainsRune(decoded, utf8.RuneError) { // in place of bytes that are no text
+		return "", errors.New("not GBK")
+	}
+	return decoded, err
+}

@@ -132,6 +132,7 @@ func TestAlipaySignature(t *testing.T) {
 		"two signatures":              {verify: plain, form: with(good, "sign", good.Get("sign"), "AA=="), malformed: true},
 		"two amounts":                 {verify: plain, form: with(good, "total_amount", "9.90", "0.01"), malformed: true},
 		"a field without a value":     {verify: plain, form: alipayBy(s, with(notice, "buyer_logon_id", "")), proven: true},
+		"a character that was lost":   {verify: plain, form: alipayBy(s, with(notice, "buyer_logon_id", "tea \ufffd")), proven: true},
 		"such a field, added":         {verify: plain, form: with(good, "buyer_logon_id", "")},
 		"another app":                 {verify: plain, form: alipayBy(s, with(notice, "app_id", "2021000117650140"))},
 		"no app":                      {verify: plain, form: alipayBy(s, with(notice, "app_id"))},

@@ -21,8 +21,9 @@ type Options struct {
 	// with a 413. 0 means [DefaultMaxBody].
 	MaxBody int64
 	// Serialize, if it is set, keeps two events of one Order from running together: the
-	// second is answered with Later. An event without an Order waits for no other, and
-	// OnError is told ([ErrNoOrder]). It costs two more round trips for each event.
+	// second is answered with Later. As must not have made it. An event without an Order
+	// waits for no other, and OnError is told ([ErrNoOrder]). It costs two more round trips
+	// for each event.
 	Serialize *lock.Locker
 	// DistinctDeliveries makes two deliveries with equal bytes and different ids two
 	// events. It is for a preset with UnsignedID, such as [GitHub], and New refuses it for
@@ -36,7 +37,8 @@ type Options struct {
 	AckRejected bool
 	// OnError is told why something was not acknowledged:
 	//
-	//   - a body that is too long (gate.ErrBodyTooLarge) or broken (gate.ErrBodyBroken);
+	//   - a body that is too long (gate.ErrBodyTooLarge), broken (gate.ErrBodyBroken), or read
+	//     by middleware before (gate.ErrBodyConsumed);
 	//   - a delivery that fails Verify ([ErrUnverified]), or that Verify cannot decide
 	//     ([ErrCannotVerify]);
 	//   - a malformed delivery ([ErrMalformed]);
@@ -50,8 +52,8 @@ type Options struct {
 	// an event that was not handled because it was handled before under another DeliveryID
 	// ([ErrAnotherDelivery]). It is not told of a refused delivery that is no attack
 	// ([ErrNoAttack]), of an event or order that another delivery is handling, of a client
-	// that is gone, or of an event that was rejected before under the same DeliveryID. An error about one event is an [*EventError], which says which
-	// event it is.
+	// that is gone, or of an event that was rejected before under the same DeliveryID. An
+	// error about one event is an [*EventError], which has the event.
 	//
 	// Many goroutines call OnError at once, also after the request has been answered. The
 	// answer waits for it, but not past the deadline. If it panics, the panic is
@@ -84,11 +86,11 @@ var (
 	// ErrAnotherDelivery says that an event was not handled, because one with the same
 	// Transition was handled before under another DeliveryID. The answer is that of the
 	// earlier event. The provider does not sign the DeliveryID (Preset.UnsignedID). Either
-	// somebody with a copy has sent it again, or the same has happened twice: read the present state from the provider's API, or set
-	// Options.DistinctDeliveries.
+	// somebody with a copy has sent it again, or the same has happened twice: read the
+	// present state from the provider's API, or set Options.DistinctDeliveries.
 	ErrAnotherDelivery = errors.New("callback: an event with the same bytes was handled before under another delivery id, so this one was not handled")
-	// ErrNoOrder says that Options.Serialize is set and an event has no Order, so that it
-	// was handled without the lock. Its Preset.Items finds none.
+	// ErrNoOrder says that Options.Serialize is set and Preset.Items found no Order of an
+	// event, so it was handled without the lock.
 	ErrNoOrder = errors.New("callback: the event has no order, so Serialize does not keep it apart from others")
 )
 
@@ -115,7 +117,8 @@ func (r *rejection) Unwrap() error { return r.err }
 //
 //   - if another delivery is handling the event;
 //   - if the handler fails, panics or takes longer than the preset's Deadline;
-//   - if the claim was lost, or Redis does not answer;
+//   - if the claim was lost, Redis does not answer, whatever the guard's failure mode is, or
+//     the event is in doubt (idempotency.ErrInDoubt);
 //   - if verify panics, takes longer than the Deadline, or returns [ErrCannotVerify].
 //     Redis is then not asked.
 //
@@ -166,5 +169,7 @@ func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("callback.New: %w", err)
 	}
-	return e, nil
+	closed, err := guard.WithFail(idempotency.FailClosed)
+	e.guard = closed
+	return e, err
 }

@@ -45,7 +45,7 @@ func NewWeChatPayKeys(keys map[string]string) (*WeChatPayKeys, error) {
 }
 
 // Replace replaces all keys, as [NewWeChatPayKeys] makes them. If it returns an error, the
-// keys are what they were. A delivery that is being verified may still be by the old keys.
+// keys are what they were. A delivery under way may still be verified by the old keys.
 func (k *WeChatPayKeys) Replace(keys map[string]string) error {
 	if k == nil || k.keys.Load() == nil {
 		return errWeChatPayKeys

@@ -195,7 +195,7 @@ func ExampleDecision_Refund() {
 		}
 		if password == "secret" {
 			if err := d.Refund(ctx); err != nil {
-				log.Print(err) // the login still counts
+				log.Print(err) // the login counts until neap has given it back in the background
 			}
 		}
 		state, err := limiter.Peek(ctx, "account-17")

@@ -15,7 +15,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// Options are the options of [New]. New copies them.
+// Options are the options of [New]. The zero value is ready to use. New copies them.
 type Options struct {
 	// Wait is how long a call may wait for its permits, as [limit.Limiter.WaitFor] says.
 	// With 0 it does not wait.
@@ -79,7 +79,7 @@ func New(limiter *limit.Limiter, opts *Options) (*Calls, error) {
 	return &Calls{limiter: limiter, opts: own, refused: newBySubject[refusal](), untold: newBySubject[time.Time]()}, nil
 }
 
-// Call is a call that may be made. End it once. Its methods may be called from any
+// Call is an admitted call. End it once. Its methods may be called from any
 // goroutine.
 type Call struct {
 	of       *Calls
@@ -100,8 +100,9 @@ var (
 // by, such as an account there.
 //
 // The error is a [*limit.LimitedError] if the limit is reached or the partner wants no
-// calls now, ctx.Err() if ctx ended, and otherwise that of [limit.Limiter.TakeN]. Begin
-// costs what TakeN costs, and what Concurrency costs.
+// calls now, ctx.Err() if ctx ended, and otherwise that of [limit.Limiter.TakeN] or of
+// [inflight.Limiter.Try]. Begin costs what these cost, and a round trip more while Redis has
+// not confirmed a hold.
 //
 // onError, if it is not nil, is told of errors for operators, which may name keys: why Redis
 // did not decide, if the limiter's failure mode did, also on a denial; that Redis did not
@@ -206,7 +207,7 @@ func (c *Calls) take(ctx context.Context, subject string, cost int64) (limit.Dec
 // partner wants none, or 0 if the answer does not say. refused reports that the partner
 // refused the call because there were too many. If such an answer does not say for how long,
 // the subject is on hold for a second, and after the next such answer to this process for
-// twice as long, and so on, until an answer is no refusal. Answers to calls that began before
+// twice as long, and so on up to MaxHold, until an answer is no refusal. Answers to calls that began before
 // the last refusal change nothing in that.
 //
 // Answered costs a round trip if it puts the subject on hold, and otherwise none. It does not
@@ -238,9 +239,11 @@ func (c *Call) Answered(ctx context.Context, hold time.Duration, refused bool) {
 	}
 }
 
-// End ends a call: its slot of Concurrency is free, and if used is 0 or above, the cost is
-// settled to that, as [limit.Decision.Settle] says. End does not end with ctx. What Redis
-// does not confirm goes on in the background. End costs a round trip for each of the two.
+// End ends a call: its slot of Concurrency is free, and the cost is settled to used, as
+// [limit.Decision.Settle] says. A used below 0 keeps the cost, and settles it only if the
+// limiter has a limit.WithLease. End does not end with ctx. What Redis does not confirm goes
+// on in the background. End costs a round trip for each of the two, and panics on a nil or
+// zero Call.
 func (c *Call) End(ctx context.Context, used int64) {
 	misuse.Made(c != nil && c.of != nil, errCall)
 	misuse.Context(ctx)
