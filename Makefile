@@ -40,7 +40,7 @@ check: export GOGC := $(or $(GOGC),800)
 # is left out of miniredis' Lua interpreter, which it slows down: one goroutine at a time
 # runs each interpreter.
 # Without nomsgpack, gin compiles a codec for MessagePack, which nothing here uses.
-check test soak direct: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false -gcflags=github.com/yuin/gopher-lua/...=-race=false -tags=nomsgpack
+check test soak full direct: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false -gcflags=github.com/yuin/gopher-lua/...=-race=false -tags=nomsgpack
 
 # A binary with the race detector sleeps a second before it ends, to see the last races.
 # The nightly tests leave it at that.
@@ -53,8 +53,8 @@ test: redis ## run every test of the library, on miniredis, a real redis-server 
 	scripts/slow.sh 60 scripts/each-module.sh go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, direct, upgrade, a third of the mutants and of the servers, fuzz, check-all and release-check; each of them even if another fails
-	@NIGHT=$$(expr $$(date +%j) + 0) $(MAKE) --no-print-directory --keep-going soak direct upgrade mutants fuzz servers check-all release-check
+nightly: ## run what takes long: soak, full, direct, upgrade, a third of the mutants and of the servers, fuzz, check-all and release-check; each of them even if another fails
+	@NIGHT=$$(expr $$(date +%j) + 0) $(MAKE) --no-print-directory --keep-going soak full direct upgrade mutants fuzz servers check-all release-check
 
 # Here one package follows the other, and one module the other: what one generates takes all
 # processors for many minutes, and tests of others, which wait for something, would have none
@@ -62,11 +62,17 @@ nightly: ## run what takes long: soak, direct, upgrade, a third of the mutants a
 .PHONY: soak
 soak: PACKAGES = 1
 soak: export AT_ONCE := 1
-soak: export NEAP_TEST_SCALE := 1
-soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
-soak: redis nginx haproxy chromium prometheus ## run every test at its full count of generated operations, from a fresh seed
+soak: export NEAP_TEST_SCALE := 0.3
+soak full: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
+soak: redis nginx haproxy chromium prometheus ## run the tests of all modules, from a fresh seed, with six times as many generated operations
 	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
 	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
+
+.PHONY: full
+full: PACKAGES = 1
+full: export NEAP_TEST_SCALE := 1
+full: redis ## run the tests of the primitives at their full count of generated operations, from a fresh seed, without the race detector
+	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
 	go test $(filter-out -race,$(TESTFLAGS)) -count=1 -timeout 60m ./core/limit ./core/inflight ./core/stock ./core/idempotency ./core/lock
 
 .PHONY: direct

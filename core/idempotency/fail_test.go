@@ -160,7 +160,7 @@ func (upstream) RedisError()   {}
 func TestUnguardedRunsBeyondTheRoom(t *testing.T) {
 	t.Parallel()
 	if redistest.Ops(1000) < 1000 {
-		t.Skip("it takes half a minute: make soak runs it")
+		t.Skip("it takes half a minute: make full runs it")
 	}
 	const runs = 2200 // 1,000 that are repeated, 1,000 that are tried once, and more
 	_, rdb := redistest.Miniredis(t)

@@ -34,7 +34,7 @@ func TestTable(t *testing.T) {
 					inBubble := d.before(t)
 					rng := redistest.Rand(t)
 					synctest.Test(t, func(t *testing.T) {
-						all, walks := inBubble(t), redistest.Steps(10_000)/100
+						all, walks := inBubble(t), redistest.Steps(5_000)/100
 						if d.few {
 							walks /= 5
 						}

@@ -21,14 +21,13 @@ var scale = sync.OnceValue(func() float64 {
 })
 
 // Ops is how many operations a test generates whose full figure is n: n times
-// NEAP_TEST_SCALE (1 in `make soak`, a twentieth by default), but no fewer than
-// 100 where n is that many.
+// NEAP_TEST_SCALE (a twentieth by default, 1 in `make full`), but no fewer than 100 where n is
+// that many.
 func Ops(n int) int { return scaled(n, scale()) }
 
 // Steps is [Ops] for a comparison that one goroutine makes: no more than a
 // two-hundredth of n under the race detector, which has nothing to find there and
-// makes it slower. `make soak` runs the packages that use it without
-// the race detector too.
+// makes it slower. `make full` runs the packages that use it without.
 func Steps(n int) int {
 	if Race {
 		return scaled(n, min(scale(), 0.005))

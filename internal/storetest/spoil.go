@@ -21,7 +21,7 @@ var junk = []string{
 	"0:0:0:0:0", "5 ", "\x00", "pending 1 2 3 4 5", "done 1 1 - r\n", "99999999999999999999:1", "1:nan", strings.Repeat("9", 300),
 }
 
-// Spoil breaks the records of a primitive in many ways, in `make soak` in every way, and
+// Spoil breaks the records of a primitive in many ways, in `make full` in every way, and
 // fails the test if a call then seems to be in doubt: a broken record is no outage. makes
 // writes records, whose keys begin with the prefix, and returns calls that read them. The
 // server should be the test's own: Spoil uses KEYS.
