@@ -49,3 +49,29 @@ func ExampleNewLocal() {
 	// true <nil>
 	// false <nil> <nil>
 }
+
+func ExampleLimiter_Try() {
+	exports, err := inflight.New(redistest.Embedded(), "reports", 1, &inflight.Options{
+		Budget: time.Second, Fail: store.FailClosed,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	export := func(work func()) string {
+		slot, err := exports.Try(ctx, "user-17")
+		if err != nil {
+			log.Fatal(err) // Redis could not answer
+		}
+		if !slot.Allowed {
+			return fmt.Sprint("try again after ", slot.RetryAfter)
+		}
+		defer slot.Release(ctx)
+		work()
+		return "done"
+	}
+	fmt.Println(export(func() { fmt.Println(export(nil)) }))
+	// Output:
+	// try again after 1s
+	// done
+}

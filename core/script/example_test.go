@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"testing/fstest"
@@ -40,6 +41,23 @@ func ExampleNewRunner() {
 	// 7
 	// 7
 	// 12
+}
+
+func ExampleError() {
+	runner, err := script.NewRunner(redistest.Embedded(), &script.Options{Budget: time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	sell := script.New("sell.lua", "return redis.error_reply('SOLDOUT no units are left')")
+	_, err = runner.Run(context.Background(), sell, []string{"units:{ticket}"})
+	var failure *script.Error
+	switch {
+	case errors.Is(err, script.ErrMaybeExecuted):
+		fmt.Println("it may have run: ask before you call it again")
+	case errors.As(err, &failure):
+		fmt.Println(failure.Script, failure.Class)
+	}
+	// Output: sell.lua script: failed
 }
 
 func ExampleNew() {

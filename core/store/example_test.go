@@ -54,6 +54,27 @@ func ExampleStore_Observe() {
 }
 
 // Two limiters share a prefix, a budget and the breakers.
+func ExampleStore_Drain() {
+	st, err := store.Open(redistest.Embedded(), &store.Options{Budget: 5 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := limit.New(st, "drained", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, &limit.Options{Prepaid: limit.Prepaid{Most: 16}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for range 3 {
+		if _, err := limiter.Take(ctx, "user-17"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// At the end of the process, after the last request: it gives back what was charged ahead.
+	fmt.Println(st.Drain(ctx))
+	// Output: <nil>
+}
+
 func ExampleOpen() {
 	rdb := redistest.Embedded() // stands for your go-redis client
 	st, err := store.Open(rdb, &store.Options{
