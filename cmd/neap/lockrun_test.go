@@ -35,8 +35,13 @@ type job struct {
 // for a file of its directory, so that a test that fails leaves none behind.
 func startJob(t *testing.T, p place, dir, script string, words ...string) *job {
 	t.Helper()
-	args := slices.Concat([]string{"lock", "run"}, p.flags, words, []string{"--", "sh", "-c", script})
-	j := &job{Cmd: exec.Command(os.Args[0], args...), dir: dir, ended: make(chan struct{})}
+	return startProcess(t, dir, slices.Concat([]string{os.Args[0], "lock", "run"}, p.flags, words, []string{"--", "sh", "-c", script}))
+}
+
+// startProcess starts a command that neap is, or begins.
+func startProcess(t *testing.T, dir string, command []string) *job {
+	t.Helper()
+	j := &job{Cmd: exec.Command(command[0], command[1:]...), dir: dir, ended: make(chan struct{})}
 	j.Dir, j.Stdout, j.Stderr = dir, &j.out, &j.errs
 	j.Env = append(os.Environ(), asCommand+"=1")
 	j.WaitDelay = time.Second // what a script leaves behind may keep its output open
@@ -257,6 +262,19 @@ func TestLockRunPassesSignalsOn(t *testing.T) {
 	j.signal(t, syscall.SIGTERM)
 	j.wants(t, exitSignal+int(syscall.SIGTERM))
 	j.gone(t, "child")
+}
+
+// TestLockRunLeavesAnIgnoredInterruptAlone: a job in the background of a script, which ignores it, outlives a Ctrl-C.
+func TestLockRunLeavesAnIgnoredInterruptAlone(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	p := at(t, srv.Client(t), srv.AdminURL(), srv.Prefix(t), nil)
+	script := `trap 'echo USR1 >got' USR1; kill -INT $$; echo up >up; while [ -e up ] && [ ! -e got ]; do sleep 0.02; done; exit 3`
+	j := startProcess(t, t.TempDir(), slices.Concat([]string{"sh", "-c", `trap '' INT; exec "$@"`, "sh", os.Args[0]}, lockRunArgs(p, "jobs", "nightly", "--", "sh", "-c", script)))
+	redistest.Await(t, time.Minute, "the command to run", func() bool { return j.text("up") != "" || !j.runs() })
+	j.signal(t, syscall.SIGINT)
+	j.signal(t, syscall.SIGUSR1)
+	j.wants(t, 3)
 }
 
 // TestLockRunLosesItsLock by an operator: the command may end as it likes, for the grace.
