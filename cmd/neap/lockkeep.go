@@ -52,6 +52,7 @@ func (k *keeper) start() error {
 	runtime.LockOSThread() // Linux ends an orphan when the thread ends that made it
 	group(k.cmd)
 	if err := k.cmd.Start(); err != nil {
+		takeBack(k.cmd) // the child got the terminal before it could not be executed
 		return cannotRun(err)
 	}
 	return nil
