@@ -16,8 +16,9 @@ import (
 
 // everyCommand is each command that asks Redis.
 var everyCommand = [][]string{
-	{"doctor"}, {"top"}, {"guard", "doubt"}, {"peek", "api", "user"}, {"peek", "api", "user", "--policy", "window 5/1h"}, {"reset", "api", "user", "--policy", "window 5/1h", "-y"},
+	{"doctor"}, {"top"}, {"guard", "doubt"}, {"peek", "api", "user"}, {"limit", "list"}, {"peek", "api", "user", "--policy", "window 5/1h"}, {"reset", "api", "user", "--policy", "window 5/1h", "-y"},
 	{"ban", "api", "user", "--for", "1m", "--policy", "window 5/1h ban 5/1m for 1m"}, {"unban", "api", "user", "--policy", "window 5/1h ban 5/1m for 1m"},
+	{"limit", "set", "api", "user", "--policy", "window 5/1h", "--for", "1m"}, {"limit", "get", "api", "user"}, {"limit", "unset", "api", "user"},
 	{"lock", "show", "orders", "17"}, {"lock", "force", "orders", "17", "-y"},
 	{"guard", "show", "pay", "k"}, {"guard", "resolve", "pay", "k", "--done", "-y"}, {"guard", "forget", "pay", "k", "-y"},
 	{"stock", "left", "sale", "phone"}, {"stock", "restock", "sale", "phone", "5", "d1", "-y"}, {"stock", "buyers", "sale", "phone"},
@@ -105,7 +106,7 @@ func TestRedisRefuses(t *testing.T) {
 	}
 	may := redistest.NewUser(t, redistest.Rules, srv)
 	neap(t, "peek", "api", "user", "--url", "redis://"+may+":"+redistest.Password+"@"+srv.Addr()).wants(t, exitRefused, "give the policies by --policy")
-	for _, args := range everyCommand[4:] {
+	for _, args := range everyCommand[5:] {
 		if got := neap(t, slices.Concat(args, []string{"--url", "redis://" + may + ":" + redistest.Password + "@" + srv.Addr()})...); got.code > exitNot {
 			t.Errorf("%q: got the status %d, %s, want the documented rights to be enough", args, got.code, got.errs)
 		}

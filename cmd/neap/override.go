@@ -36,6 +36,13 @@ type overrideLine struct {
 	Left     int64    `json:"left_ms"`
 }
 
+// overrideChange is what set prints.
+type overrideChange struct {
+	overrideLine
+
+	Replaced []string `json:"replaced"` // what the subject had before, as --policy reads it
+}
+
 // open is a limiter whose policies these policies may replace.
 func (o *overridden) open(ctx context.Context, a *app, texts ...string) (l *limit.Limiter, subject string, err error) {
 	if subject, err = o.text(); err != nil {
@@ -88,13 +95,43 @@ func (s *limitSet) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := l.Override(ctx, subject, s.For, policies...); errors.As(err, new(*script.Error)) || ctx.Err() != nil {
+	was, _, err := given(ctx, l, subject)
+	if err != nil && !errors.Is(err, errUnreadable) {
+		return err
+	}
+	if err := l.Override(ctx, subject, s.For, policies...); unconfirmed(ctx, err) {
 		return err
 	} else if err != nil {
 		return usage(err)
 	}
-	line := overrideLine{s.Name, subject, s.Policy, s.For.Milliseconds()}
-	return a.show(line, func(w *page) { w.linef("%s has %s for %s.", subject, strings.Join(s.Policy, ", "), span(s.For)) })
+	change := overrideChange{overrideLine{s.Name, subject, s.Policy, s.For.Milliseconds()}, was}
+	return a.show(change, func(w *page) {
+		w.linef("%s has %s for %s.", subject, strings.Join(s.Policy, ", "), span(s.For))
+		if len(was) > 0 {
+			w.linef("It replaces what %s had: %s.", subject, strings.Join(was, ", "))
+		}
+	})
+}
+
+// errUnreadable is about policies that a later version may have written.
+var errUnreadable = errors.New("this version of neap cannot read")
+
+// given is what a subject was given in place of a limiter's policies, as --policy reads it.
+func given(ctx context.Context, l *limit.Limiter, subject string) (texts []string, left time.Duration, err error) {
+	policies, left, err := l.Overridden(ctx, subject)
+	if err != nil && !unconfirmed(ctx, err) {
+		err = &failure{exitRefused, fmt.Errorf("%s was given policies that %w, so the limiter's own count: %w; neap limit list shows all of them, and neap limit unset ends them", subject, errUnreadable, err)}
+	}
+	texts = []string{}
+	for _, p := range policies {
+		texts = append(texts, limit.Policies{p}.String())
+	}
+	return texts, left, err
+}
+
+// unconfirmed says whether an error is that Redis has not confirmed a call.
+func unconfirmed(ctx context.Context, err error) bool {
+	return err != nil && (errors.As(err, new(*script.Error)) || ctx.Err() != nil)
 }
 
 type limitGet struct{ overridden }
@@ -104,22 +141,18 @@ func (g *limitGet) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	policies, left, err := l.Overridden(ctx, subject)
+	texts, left, err := given(ctx, l, subject)
 	if err != nil {
 		return err
 	}
-	line := overrideLine{g.Name, subject, []string{}, left.Milliseconds()}
-	for _, p := range policies {
-		line.Policies = append(line.Policies, limit.Policies{p}.String())
-	}
-	err = a.show(line, func(w *page) {
-		if len(policies) == 0 {
+	err = a.show(overrideLine{g.Name, subject, texts, left.Milliseconds()}, func(w *page) {
+		if len(texts) == 0 {
 			w.linef("%s was given no other policies of %s.", subject, g.Name)
 			return
 		}
-		w.linef("%s has %s for %s more.", subject, strings.Join(line.Policies, ", "), span(left))
+		w.linef("%s has %s for %s more.", subject, strings.Join(texts, ", "), span(left))
 	})
-	if err == nil && len(policies) == 0 {
+	if err == nil && len(texts) == 0 {
 		err = not
 	}
 	return err
@@ -191,7 +224,7 @@ func (p *overridePage) add(ctx context.Context, a *app, rdb *redis.Client, key s
 	within, cancel := a.within(ctx)
 	defer cancel()
 	text, err := rdb.Get(within, key).Result()
-	if errors.Is(err, redis.Nil) { // it has ended
+	if errors.Is(err, redis.Nil) || codeOf(err) == "WRONGTYPE" { // it has ended, or is not neap's
 		return nil
 	}
 	if err != nil {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // TestLimits gives a subject another limit, as support does, and asks a service that has Options.Overrides.
@@ -32,7 +34,10 @@ func TestLimits(t *testing.T) {
 		neap(t, p.with("limit", "list")...).wants(t, exitNot, "No subject was given other policies; all keys looked at.")
 		neap(t, p.with("limit", "set", "api", "user=42", "--policy", "window 100/1h", "--for", "24h")...).wants(t, exitFound, "user=42 has window 100/1h for 24h.")
 		left(9)
-		neap(t, p.with("limit", "set", "api", "user=42", "--policy", "window 8/1h name hourly kept", "--policy", "bucket 50/1h", "--for", "24h")...).wants(t, exitFound)
+		set := read[overrideChange](t, exitFound, p.with("limit", "set", "api", "user=42", "--policy", "window 8/1h name hourly kept", "--policy", "bucket 50/1h", "--for", "24h")...)
+		if len(set.Policies) != 2 || set.Left != 86_400_000 || !slices.Equal(set.Replaced, []string{"window 100/1h"}) {
+			t.Errorf("got %+v, want that it replaces window 100/1h", set)
+		}
 		left(7)
 		got := read[overrideLine](t, exitFound, p.with("limit", "get", "api", "user=42")...)
 		if len(got.Policies) != 2 || got.Policies[0] != "window 8/1h name hourly kept" || got.Policies[1] != "bucket 50/1h" || got.Left < 86_000_000 || got.Left > 86_400_000 {
@@ -46,6 +51,10 @@ func TestLimits(t *testing.T) {
 		neap(t, p.with("limit", "list", "web")...).wants(t, exitFound, "ip=203.0.113.7")
 		neap(t, p.with("limit", "unset", "api", "user=42")...).wants(t, exitFound, "user=42 has the limiter's own policies again.")
 		left(2)
+		if set := neap(t, p.with("limit", "set", "api", "user=42", "--policy", "window 8/1h", "--for", "24h")...); set.out != "user=42 has window 8/1h for 24h.\n" {
+			t.Errorf("got %q, want nothing replaced", set.out)
+		}
+		neap(t, p.with("limit", "set", "api", "user=42", "--policy", "bucket 9/1h", "--for", "24h")...).wants(t, exitFound, "It replaces what user=42 had: window 8/1h.")
 		for text, args := range map[string][]string{
 			"at least a millisecond": {"--policy", "window 1/1h", "--for", "0s"},
 			"is no kind of policy":   {"--policy", "leaky 1/1h", "--for", "1h"},
@@ -55,4 +64,26 @@ func TestLimits(t *testing.T) {
 			neap(t, p.with(append([]string{"limit", "set", "api", "user=42"}, args...)...)...).wants(t, exitUsage, text)
 		}
 	})
+}
+
+// TestOverridesThatNoneCanRead: of another kind of key, and of a version that reads more policies than this one.
+func TestOverridesThatNoneCanRead(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	p := at(t, srv.Client(t), srv.AdminURL(), srv.Prefix(t), nil)
+	key := func(subject string) string { return p.flags[3] + ":limit:api:{" + subject + "}:override" }
+	must(t, srv.Admin(t).LPush(t.Context(), key("list"), "window 10/1h").Err())
+	must(t, srv.Admin(t).Expire(t.Context(), key("list"), time.Hour).Err())
+	neap(t, p.with("limit", "list")...).wants(t, exitNot, "No subject was given other policies")
+	must(t, srv.Admin(t).Set(t.Context(), key("later"), "window 10/1h; leaky 10/1s", time.Hour).Err())
+	if all := read[overridePage](t, exitFound, p.with("limit", "list")...); len(all.Subjects) != 1 || all.Subjects[0].Subject != "later" {
+		t.Errorf("got %+v, want the subject beside the list", all)
+	}
+	neap(t, p.with("limit", "get", "api", "list")...).wants(t, exitNot)
+	neap(t, p.with("limit", "get", "api", "later")...).wants(t, exitRefused, "later was given policies that this version of neap cannot read", `"leaky 10/1s"`, "neap limit list")
+	got := read[overrideChange](t, exitFound, p.with("limit", "set", "api", "later", "--policy", "window 8/1h", "--for", "1h")...)
+	if len(got.Replaced) > 0 {
+		t.Errorf("got %+v, want nothing replaced that can be read", got)
+	}
+	neap(t, p.with("limit", "get", "api", "later")...).wants(t, exitFound, "later has window 8/1h for ")
 }
