@@ -16,7 +16,7 @@ import (
 
 // everyCommand is each command that asks Redis.
 var everyCommand = [][]string{
-	{"doctor"}, {"top"}, {"guard", "doubt"}, {"peek", "api", "user"}, {"limit", "list"}, {"peek", "api", "user", "--policy", "window 5/1h"}, {"reset", "api", "user", "--policy", "window 5/1h", "-y"},
+	{"doctor"}, {"top"}, {"guard", "doubt"}, {"peek", "api", "user"}, {"limit", "list"}, {"peek", "api", "user", "--policy", "window 5/1h kept name hourly"}, {"reset", "api", "user", "--policy", "window 5/1h", "-y"},
 	{"ban", "api", "user", "--for", "1m", "--policy", "window 5/1h ban 5/1m for 1m"}, {"unban", "api", "user", "--policy", "window 5/1h ban 5/1m for 1m"},
 	{"limit", "set", "api", "user", "--policy", "window 5/1h", "--for", "1m"}, {"limit", "get", "api", "user"}, {"limit", "unset", "api", "user"},
 	{"lock", "show", "orders", "17"}, {"lock", "force", "orders", "17", "-y"},

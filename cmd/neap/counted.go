@@ -190,11 +190,12 @@ func (c *counted) limiters(policies []policy) (all []asked, err error) {
 		all[at].policies = append(all[at].policies, p)
 	}
 	for i, l := range all {
-		group := make([]limit.Policy, len(l.policies))
+		group, opts := make([]limit.Policy, len(l.policies)), &limit.Options{Fail: store.FailClosed, Holds: true, Overrides: true}
 		for j, p := range l.policies {
 			group[j] = p.Policy
+			opts.Overrides = opts.Overrides && p.kept() // a service cannot have it otherwise
 		}
-		if all[i].Limiter, err = limit.New(c.store, c.name, group, &limit.Options{Fail: store.FailClosed, Holds: true}); err != nil {
+		if all[i].Limiter, err = limit.New(c.store, c.name, group, opts); err != nil {
 			return nil, usage(err)
 		}
 	}
@@ -206,7 +207,7 @@ func (c *counted) instead() []string {
 	switch {
 	case len(c.own)+len(c.unread) > 0: // the subject is right
 	case c.other != "":
-		return []string{c.name + " has counted other subjects. One of them is " + c.other + "."}
+		return []string{c.name + " has other subjects. One of them is " + c.other + "."}
 	case c.none:
 		return []string{"No key in Redis is of a limiter " + c.name + ": check the name."}
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -50,7 +52,7 @@ func (p *peek) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if !used {
-		result.Notes = c.instead()
+		result.Notes = append(result.Notes, c.instead()...)
 	}
 	err = a.show(result, result.tell)
 	if err == nil && !used {
@@ -77,6 +79,17 @@ func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool
 				l.policies[i].String(), s.Allowed, s.Banned, s.Held, s.Limit, s.Remaining,
 				s.RetryAfter.Milliseconds(), s.NextAfter.Milliseconds(), s.ResetAfter.Milliseconds(),
 			})
+		}
+		if len(result.Notes) > 0 {
+			continue
+		}
+		switch own, left, err := given(ctx, l.Limiter, c.subject); {
+		case errors.Is(err, errUnreadable):
+			result.Notes = append(result.Notes, err.Error())
+		case err != nil:
+			return tally{}, false, err
+		case len(own) > 0:
+			result.Notes = append(result.Notes, fmt.Sprintf("%s has %s for %s more, if the limiter has Options.Overrides.", c.subject, strings.Join(own, ", "), span(left)))
 		}
 	}
 	return result, used, err
@@ -109,6 +122,7 @@ func (t tally) tell(w *page) {
 	for _, end := range t.Unread {
 		w.linef("There is also %s, of KeepOnChange: its numbers are not in the key. Give --policy to see it.", end)
 	}
+	w.lines(t.Notes)
 }
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

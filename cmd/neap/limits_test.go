@@ -108,7 +108,7 @@ func TestPeekTellsWhatTheAPIDoes(t *testing.T) {
 		if got := read[tally](t, exitFound, p.with("peek", "api", "ip=203.0.113.7", "--cost", "8")...); got.Allowed {
 			t.Errorf("got %+v, want 8 permits of 7 denied", got)
 		}
-		neap(t, p.with("peek", "api", "ip=203.0.113.9")...).wants(t, exitNot, "api has counted nothing of ip=203.0.113.9.", "api has counted other subjects. One of them is ip=203.0.113.")
+		neap(t, p.with("peek", "api", "ip=203.0.113.9")...).wants(t, exitNot, "api has counted nothing of ip=203.0.113.9.", "api has other subjects. One of them is ip=203.0.113.")
 		for _, command := range [][]string{{"peek"}, {"reset", "-y"}, {"unban"}} {
 			neap(t, p.with(append(command, "web", "ip=203.0.113.7")...)...).wants(t, exitNot, "No key in Redis is of a limiter web: check the name.")
 			if command[0] != "unban" { // which asks about the bans of all

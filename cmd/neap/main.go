@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
@@ -53,6 +54,7 @@ type system struct {
 }
 
 func main() {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the library's hints are for services
 	// What is ignored stays so, such as the interrupt in the background of a script. Go tells that of no SIGTERM.
 	ends := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM}, signal.Ignored)
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)

@@ -116,10 +116,14 @@ func (s *limitSet) Run(ctx context.Context, a *app) error {
 // errUnreadable is about policies that a later version may have written.
 var errUnreadable = errors.New("this version of neap cannot read")
 
-// given is what a subject was given in place of a limiter's policies, as --policy reads it.
+// given is what a subject was given in place of a limiter's policies, as --policy reads it. It is nothing if the limiter
+// has no Options.Overrides.
 func given(ctx context.Context, l *limit.Limiter, subject string) (texts []string, left time.Duration, err error) {
 	policies, left, err := l.Overridden(ctx, subject)
-	if err != nil && !unconfirmed(ctx, err) {
+	switch {
+	case errors.Is(err, limit.ErrNoOverride):
+		err = nil
+	case err != nil && !unconfirmed(ctx, err):
 		err = &failure{exitRefused, fmt.Errorf("%s was given policies that %w, so the limiter's own count: %w; neap limit list shows all of them, and neap limit unset ends them", subject, errUnreadable, err)}
 	}
 	texts = []string{}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +69,35 @@ func TestLimits(t *testing.T) {
 	})
 }
 
+// TestPeekAndTopHeedAnOverride: they say of a subject what a service with Options.Overrides does.
+func TestPeekAndTopHeedAnOverride(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p place) {
+		hourly := limit.KeepOnChange(limit.FixedWindow{Name: "hourly", Limit: 3, Window: time.Hour})
+		take(t, p.limiter(t, hourly), "user=42", 3)
+		given := []string{"--policy", "window 3/1h name hourly kept"}
+		denied := read[tally](t, exitFound, p.with(append([]string{"peek", "api", "user=42"}, given...)...)...)
+		if denied.Allowed || len(denied.Notes) > 0 {
+			t.Errorf("before: got %+v, want it denied and no note", denied)
+		}
+		neap(t, p.with("limit", "set", "api", "user=42", "--policy", "window 100/1h", "--policy", "bucket 50/1h", "--for", "24h")...).wants(t, exitFound)
+		got := read[tally](t, exitFound, p.with(append([]string{"peek", "api", "user=42"}, given...)...)...)
+		if one := got.Policies[0]; !got.Allowed || one.Remaining != 97 || one.Limit != 100 || len(got.Notes) != 1 {
+			t.Errorf("peek: got %+v, want 97 of 100 left, and a note", got)
+		}
+		neap(t, p.with(append([]string{"peek", "api", "user=42"}, given...)...)...).wants(t, exitFound, "user=42 may go on.", "user=42 has window 100/1h, bucket 50/1h for ", " more, if the limiter has Options.Overrides.")
+		top := read[topPage](t, exitFound, p.with(append([]string{"top", "api"}, given...)...)...)
+		if one := top.Subjects[0]; top.Denied > 0 || !one.Allowed || one.Remaining != 97 || one.Limit != 100 {
+			t.Errorf("top: got %+v, want 97 of 100 left", top)
+		}
+		// A service cannot have Options.Overrides with a policy that is not kept.
+		mixed := read[tally](t, exitFound, p.with(append([]string{"peek", "api", "user=42", "--policy", "window 9/2h"}, given...)...)...)
+		if mixed.Allowed || len(mixed.Notes) > 0 {
+			t.Errorf("with a policy that is not kept: got %+v, want it denied and no note", mixed)
+		}
+	})
+}
+
 // TestOverridesThatNoneCanRead: of another kind of key, and of a version that reads more policies than this one.
 func TestOverridesThatNoneCanRead(t *testing.T) {
 	t.Parallel()
@@ -81,9 +113,25 @@ func TestOverridesThatNoneCanRead(t *testing.T) {
 	}
 	neap(t, p.with("limit", "get", "api", "list")...).wants(t, exitNot)
 	neap(t, p.with("limit", "get", "api", "later")...).wants(t, exitRefused, "later was given policies that this version of neap cannot read", `"leaky 10/1s"`, "neap limit list")
+	neap(t, p.with("peek", "api", "later", "--policy", "window 3/1h name hourly kept")...).wants(t, exitNot, "later may go on.", "cannot read")
 	got := read[overrideChange](t, exitFound, p.with("limit", "set", "api", "later", "--policy", "window 8/1h", "--for", "1h")...)
 	if len(got.Replaced) > 0 {
 		t.Errorf("got %+v, want nothing replaced that can be read", got)
 	}
 	neap(t, p.with("limit", "get", "api", "later")...).wants(t, exitFound, "later has window 8/1h for ")
+}
+
+// TestTheHintsOfALibraryAreForServices: the service has one more policy than the command is told of.
+func TestTheHintsOfALibraryAreForServices(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	p := at(t, srv.Client(t), srv.AdminURL(), srv.Prefix(t), nil)
+	neap(t, p.with("limit", "set", "api", "user=42", "--policy", "window 100/1h", "--policy", "bucket 50/1h", "--for", "24h")...).wants(t, exitFound)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], p.with("peek", "api", "user=42", "--policy", "window 3/1h name hourly kept")...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	out, err := cmd.CombinedOutput()
+	said{cmd.ProcessState.ExitCode(), string(out), ""}.wants(t, exitNot, "100   100")
+	if strings.Contains(string(out), "WARN") {
+		t.Errorf("got %s, %v, want nothing logged", out, err)
+	}
 }

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/neap-go/neap/core/limit"
+import (
+	"errors"
+
+	"github.com/neap-go/neap/core/limit"
+)
 
 // policy is a policy as the command line and tables write it, and the ends of its keys.
 type policy struct {
@@ -39,6 +43,11 @@ func policyOfKey(end string) (policy, error) {
 }
 
 func (p policy) bans() bool { return p.banEnd != "" }
+
+func (p policy) kept() bool {
+	_, err := policyOfKey(p.end)
+	return errors.Is(err, limit.ErrKeyNumbers)
+}
 
 // String writes a policy so that readPolicy can read it.
 func (p policy) String() string { return limit.Policies{p.Policy}.String() }
