@@ -235,10 +235,10 @@ func (p *overridePage) add(ctx context.Context, a *app, rdb *redis.Client, key s
 		return err
 	}
 	left, err := rdb.PTTL(within, key).Result()
-	if err != nil {
+	if err != nil || left <= 0 { // it has ended, or lives for ever, which neap's does not
 		return err
 	}
-	line.Policies, line.Left = strings.Split(text, "; "), max(left, 0).Milliseconds()
+	line.Policies, line.Left = strings.Split(text, "; "), left.Milliseconds()
 	p.Subjects = append(p.Subjects, line)
 	return nil
 }
