@@ -108,6 +108,7 @@ func TestOverridesThatNoneCanRead(t *testing.T) {
 	must(t, srv.Admin(t).Expire(t.Context(), key("list"), time.Hour).Err())
 	must(t, srv.Admin(t).Set(t.Context(), key("forever"), "window 10/1h", 0).Err())
 	neap(t, p.with("limit", "list")...).wants(t, exitNot, "No subject was given other policies")
+	must(t, srv.Admin(t).Del(t.Context(), key("forever")).Err())
 	must(t, srv.Admin(t).Set(t.Context(), key("later"), "window 10/1h; leaky 10/1s", time.Hour).Err())
 	if all := read[overridePage](t, exitFound, p.with("limit", "list")...); len(all.Subjects) != 1 || all.Subjects[0].Subject != "later" {
 		t.Errorf("got %+v, want the subject beside the list", all)
