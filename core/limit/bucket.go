@@ -66,11 +66,3 @@ func (p TokenBucket) prepay(by Prepaid) (Policy, error) {
 	p.Burst = p.burst() - int64(refills)
 	return p, nil
 }
-
-func (TokenBucket) ofKey(k keyNumbers) Policy {
-	burst, err := whole(k.last)
-	if err != nil {
-		return nil
-	}
-	return TokenBucket{Name: k.name, Rate: k.limit, Per: k.length, Burst: burst, MaxDebt: k.debt}
-}

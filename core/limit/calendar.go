@@ -54,25 +54,22 @@ const (
 
 var periods = map[Period]string{Hour: "hour", Day: "day", Week: "week", Month: "month"}
 
+// periodOf returns the period with that word, or 0.
+func periodOf(word string) (p Period) {
+	for period, of := range periods {
+		if of == word {
+			p = period
+		}
+	}
+	return p
+}
+
 // PolicyName returns Name, or a name made of the numbers and the place if it is empty.
 func (p CalendarWindow) PolicyName() string { return nameOr(p.Name, p.signature()) }
 
 func (p CalendarWindow) quotaUnit() string { return p.Unit }
 
 func (p CalendarWindow) prepay(Prepaid) (Policy, error) { return p, noDebt(p.MaxDebt) }
-
-func (CalendarWindow) ofKey(k keyNumbers) Policy {
-	p := CalendarWindow{Name: k.name, Limit: k.limit, Location: zoneOfKey(k.last), MaxDebt: k.debt}
-	for period, word := range periods {
-		if word == k.every {
-			p.Every = period
-		}
-	}
-	if p.Location == nil {
-		return nil
-	}
-	return p
-}
 
 func (p CalendarWindow) compile(keeps bool) (*kind.Rule, error) {
 	in, fault := p.location()

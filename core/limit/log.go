@@ -40,7 +40,3 @@ func (p SlidingLog) compile(keeps bool) (*kind.Rule, error) {
 func (SlidingLog) prepay(Prepaid) (Policy, error) {
 	return nil, errors.New("a SlidingLog cannot be Prepaid, since it counts in every window: use a SlidingWindow")
 }
-
-func (SlidingLog) ofKey(k keyNumbers) Policy {
-	return SlidingLog{Name: k.name, Limit: k.limit, Window: k.length}
-}

@@ -85,43 +85,25 @@ func written(p Policy, b Ban, bans bool) string {
 	return end
 }
 
-// keyed are the policies by the words with which their signatures begin.
-var keyed = map[string]interface{ ofKey(k keyNumbers) Policy }{
-	"bucket": TokenBucket{}, "window": FixedWindow{}, "sliding": SlidingWindow{}, "log": SlidingLog{}, "calendar": CalendarWindow{},
-}
-
-// keyNumbers are the name of a policy and what its signature says. last is a burst or a zone.
-type keyNumbers struct {
-	name        string
-	limit, debt int64
-	length      time.Duration // 0 if it is no duration
-	every, last string
-}
-
 // signed matches every signature.
 var signed = regexp.MustCompile(`^([a-z]+)-(\d+)-([a-z0-9.]+)(?:-(.+?))??(?:-debt-(\d+))?$`)
 
-// policyOfSignature returns the policy with that signature, or nil.
+// policyOfSignature returns the policy with that signature, or nil. If it cannot read a part, the
+// policy has another signature.
 func policyOfSignature(name, signature string) Policy {
 	m := signed.FindStringSubmatch(signature)
-	if m == nil || keyed[m[1]] == nil {
+	if m == nil {
 		return nil
 	}
-	limit, noLimit := whole(m[2])
-	debt, noDebt := whole(m[5])
-	if noLimit != nil || noDebt != nil {
-		return nil
+	d := draft{kind: m[1], name: name, every: periodOf(m[3])}
+	d.limit, _ = strconv.ParseInt(m[2], 10, 64)
+	d.length, _ = time.ParseDuration(m[3])
+	d.burst, _ = strconv.ParseInt(m[4], 10, 64)
+	d.debt, _ = strconv.ParseInt(m[5], 10, 64)
+	if d.every != 0 {
+		d.in = zoneOfKey(m[4])
 	}
-	length, _ := time.ParseDuration(m[3])
-	return keyed[m[1]].ofKey(keyNumbers{name, limit, debt, length, m[3], m[4]})
-}
-
-// whole reads a number of a key. If the number is missing, it is 0.
-func whole(digits string) (int64, error) {
-	if digits == "" {
-		return 0, nil
-	}
-	return strconv.ParseInt(digits, 10, 64)
+	return d.policy()
 }
 
 // banOfKey reads what follows "ban-". A number that it cannot read becomes 0, which no

@@ -94,9 +94,9 @@ func sameRule(t *testing.T, want *kind.Rule, p Policy) {
 func TestPolicyOfKeyRefusesWhatIsNoPolicy(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{
-		"", "!", "settled:abc", "bucket-10-1s", "bucket-10-1s-20-30", "bucket-0-1s-20", "bucket-10-1000ms-20", "bucket-10-1s-20-debt-0",
+		"", "!", "settled:abc", "bucket-10-1s", "bucket-10-1s-x", "bucket-10-1s-99999999999999999999", "bucket-10-1s-20-30", "bucket-0-1s-20", "bucket-10-1000ms-20", "bucket-10-1s-20-debt-0",
 		"bucket-010-1s-20", "window-5-1h-20", "window-99999999999999999999-1h", "window-5-1d", "sliding-5-1m-debt-2", "calendar-5-day-Nowhere",
-		"calendar-5-day-Local", "calendar-5-year-UTC", "calendar-5-day-", "calendar-5-day-..etc", "a!b!window-5-1h", "a b!window-5-1h", "a!bucket-10-1s-20!ban-5",
+		"calendar-5-day-Local", "calendar-5-year-UTC", "calendar-5-day-", "calendar-5-day", "calendar-5-1h-UTC", "calendar-5-day-..etc", "a!b!window-5-1h", "a b!window-5-1h", "a!bucket-10-1s-20!ban-5",
 		"window-5-1h!ban-0-1m-1m-1m", "window-5-1h!ban-1-1m-1m-1s", "window-5-1h!ban-1-1m-1m-1m-1m", "window-5-1h!ban-1-60s-1m-1m", "30s", "kept-bucket", "window-5-1h\x1b[2J",
 	} {
 		if p, b, err := PolicyOfKey(end); !errors.Is(err, errKeyPolicy) || p != nil || b != (Ban{}) {

@@ -71,7 +71,7 @@ type draft struct {
 	terms      terms
 }
 
-// policy returns the policy that was read. The kind is known.
+// policy returns the policy that was read, or nil if there is no such kind.
 func (d *draft) policy() (p Policy) {
 	switch d.kind {
 	case "bucket":
@@ -194,7 +194,7 @@ func (w *words) draft() (d draft) {
 		return d
 	}
 	d.kind = w.rest[0]
-	if !slices.Contains([]string{"bucket", "window", "sliding", "log", "calendar"}, d.kind) {
+	if d.policy() == nil {
 		w.faultf("%.80q is no kind of policy: begin with bucket, window, sliding, log or calendar", d.kind)
 		return d
 	}
@@ -221,13 +221,9 @@ func (w *words) limit(d *draft) {
 		d.length = w.length(per)
 		return
 	}
-	for every, word := range periods {
-		if word == per {
-			d.every = every
-			return
-		}
+	if d.every = periodOf(per); d.every == 0 {
+		w.faultf("%.80q is no period of a calendar: write hour, day, week or month", per)
 	}
-	w.faultf("%.80q is no period of a calendar: write hour, day, week or month", per)
 }
 
 // term reads a term, and its word first.

@@ -40,7 +40,3 @@ func (p SlidingWindow) compile(keeps bool) (*kind.Rule, error) {
 }
 
 func (p SlidingWindow) prepay(Prepaid) (Policy, error) { return p, nil }
-
-func (SlidingWindow) ofKey(k keyNumbers) Policy {
-	return SlidingWindow{Name: k.name, Limit: k.limit, Window: k.length}
-}

@@ -39,7 +39,3 @@ func (p FixedWindow) compile(keeps bool) (*kind.Rule, error) {
 }
 
 func (p FixedWindow) prepay(Prepaid) (Policy, error) { return p, noDebt(p.MaxDebt) }
-
-func (FixedWindow) ofKey(k keyNumbers) Policy {
-	return FixedWindow{Name: k.name, Limit: k.limit, Window: k.length, MaxDebt: k.debt}
-}
