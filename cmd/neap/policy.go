@@ -13,8 +13,8 @@ type policy struct {
 	end, banEnd string // banEnd is empty if it has no ban
 }
 
-const policyForm = "write KIND NUMBER/TIME, such as 'bucket 10/1s burst 20', 'window 1000/1h', 'sliding 100/1m', 'log 100/1m' or " +
-	"'calendar 100/day in Asia/Shanghai'; behind it, as the service has them: name NAME, debt N, kept (KeepOnChange), ban 5/1m for 10m max 1h"
+const policyForm = "write it as limit.ParsePolicy reads it, such as 'bucket 10/1s burst 20', with what the service adds: name NAME, debt N, " +
+	"kept (KeepOnChange), ban 5/1m for 10m max 1h"
 
 // readPolicy reads what --policy says.
 func readPolicy(text string) (policy, error) {

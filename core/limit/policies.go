@@ -45,7 +45,7 @@ func (p Policies) MarshalText() ([]byte, error) {
 	for i, policy := range p {
 		_, err := checked(policy)
 		if _, ok := draftOf(policy); err == nil && !ok {
-			err = fmt.Errorf("%T is not of this package, so it has no text: use TokenBucket, FixedWindow, SlidingWindow, SlidingLog or CalendarWindow", bare(policy))
+			err = fmt.Errorf("%T is not of this package, so it has no text: use the policies of package limit", bare(policy))
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("limit.Policies: policies[%d]: %w", i, err))
