@@ -31,10 +31,10 @@ const (
 // packages of lower layers and of its own room, and nothing else of this
 // module. A room may be empty.
 var layers = [][]string{
-	{rootPackage, "lua", "core/internal/misuse", "core/internal/background", "internal/isnil", "internal/address"},
+	{rootPackage, "lua", "core/internal/misuse", "core/internal/background", "internal/isnil", "internal/address", "core/limit/internal/kind"},
 	{"core/internal/keyspace", "core/internal/lease", "core/internal/queue"},
-	{"core/internal/wire"},
-	{"core/internal/call"},
+	{"core/internal/wire", "core/limit/internal/cache"},
+	{"core/internal/call", "core/limit/internal/cells", "core/limit/internal/denials", "core/limit/internal/prepaid", "core/limit/internal/line"},
 	{"core/internal/inside"},
 	{"core/script"},
 	{"core/internal", "internal/redistest"},
@@ -42,8 +42,7 @@ var layers = [][]string{
 	{"core/internal/ask"},
 	{"core/internal/decisions"},
 	{"core/script/scripttest", "neaptest"}, // for users' tests: what starts servers, and what does without
-	{"core/limit/internal/kind", "core/limit/internal/cache"},
-	{"core/limit/internal/wire", "core/limit/internal/cells", "core/limit/internal/denials", "core/limit/internal/prepaid", "core/limit/internal/line"},
+	{"core/limit/internal/wire"},
 	{"core/limit", "core/inflight", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate", "core/outgoing", "contrib/redis_rate"}, // the third is a limiter in another library's words
 	{"internal/iptable", "internal/gatefake"},

@@ -49,11 +49,8 @@ type Counts struct {
 // wait for each other.
 type stripe struct {
 	outcomes [4]atomic.Uint64
-	_        [CacheLine - 4*8]byte
+	_        [64 - 4*8]byte // 64 is the least size of a cache line
 }
-
-// CacheLine is how many bytes a cache line of a processor has at least.
-const CacheLine = 64
 
 // Add counts a decision.
 func (c *Counts) Add(o Outcome, degraded bool) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/neap-go/neap/core/internal/decisions"
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
@@ -32,7 +31,7 @@ type shard[V any] struct {
 
 	mu  sync.Mutex
 	lru *simplelru.LRU[Key, *entry[V]] // nil until it is needed
-	_   [decisions.CacheLine - 24]byte
+	_   [64 - 24]byte                  // 64 is the least size of a cache line
 }
 
 type entry[V any] struct {
