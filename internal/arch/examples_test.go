@@ -146,7 +146,8 @@ func importable(t *testing.T) map[string]*doc.Package {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range append([]string{"echo5limit", "fiber3limit", "hertzlimit", "grpclimit", "kratoslimit", "contrib/prometheus", "contrib/otel"}, must...) {
+	beside := []string{"echo5limit", "fiber3limit", "hertzlimit", "grpclimit", "kratoslimit", "contrib/prometheus", "contrib/otel"}
+	for _, want := range append(beside, slices.Concat(layers[:len(layers)-1]...)...) {
 		if all[want] == nil && !strings.Contains("/"+want+"/", "/internal/") {
 			t.Fatalf("no package was read in %q, want one", want)
 		}
