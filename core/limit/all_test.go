@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
+	"github.com/neap-go/neap/lua"
 )
 
 // TestAllEqualsAsking compares All with peeks at each limiter in turn and takes if all
@@ -29,13 +30,13 @@ func TestAllEqualsAsking(t *testing.T) {
 			var asks, oracle []limit.Ask
 			var most []int64
 			for i := range 2 + rng.IntN(2) {
-				k := kinds[rng.IntN(len(kinds))]
-				s := lasting(rng, k.of(rng, len(k.notable)))
+				kind := lua.Kinds[rng.IntN(len(lua.Kinds))]
+				s := lasting(rng, specOf(rng, kind, random))
 				p := s.policy()
 				alike := newTestLocal(t, nil, p)
 				l := newTestLocal(t, nil, p)
 				most = append(most, s.most())
-				if !k.drains && run%2 == 0 { // see TestAllGivesBackToABucket
+				if !limit.Kinds[kind].Drains && run%2 == 0 { // see TestAllGivesBackToABucket
 					l = inBubble(t, m, fmt.Sprint("all", i), p)
 				}
 				asks, oracle = append(asks, limit.Ask{Limiter: l}), append(oracle, limit.Ask{Limiter: alike})

@@ -44,10 +44,10 @@ func TestCalendarWindowIsChecked(t *testing.T) {
 		}
 	}
 	for want, p := range map[string]limit.CalendarWindow{
-		"calendar-5-day-Asia.Shanghai": {Limit: 5, Every: limit.Day, Location: zone("Asia/Shanghai")},
+		"calendar-5-day-Asia.Shanghai": {Limit: 5, Every: limit.Day, Location: limit.Zone("Asia/Shanghai")},
 		"calendar-1-month-UTC":         {Limit: 1, Every: limit.Month},
-		"calendar-1-hour-Etc.GMT_8":    {Limit: 1, Every: limit.Hour, Location: zone("Etc/GMT+8")},
-		"calendar-1-week-Etc.GMT-8":    {Limit: 1, Every: limit.Week, Location: zone("Etc/GMT-8")},
+		"calendar-1-hour-Etc.GMT_8":    {Limit: 1, Every: limit.Hour, Location: limit.Zone("Etc/GMT+8")},
+		"calendar-1-week-Etc.GMT-8":    {Limit: 1, Every: limit.Week, Location: limit.Zone("Etc/GMT-8")},
 	} {
 		m, rdb := redistest.Miniredis(t)
 		must(must(limit.New(rdb, "calendar", []limit.Policy{p}, closed(time.Minute)))(t).Take(t.Context(), "s"))(t)
@@ -61,7 +61,7 @@ func TestCalendarWindowIsChecked(t *testing.T) {
 func TestCalendarInProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // 2000-01-01 00:00:00 UTC
-		day := limit.CalendarWindow{Limit: 2, Every: limit.Day, Location: zone("Asia/Shanghai")}
+		day := limit.CalendarWindow{Limit: 2, Every: limit.Day, Location: limit.Zone("Asia/Shanghai")}
 		l := must(limit.NewLocal("calendar", []limit.Policy{day}, nil))(t)
 		take := func(want bool, retry time.Duration) limit.Decision {
 			t.Helper()

@@ -179,7 +179,7 @@ func TestKeepOnChangeIsChecked(t *testing.T) {
 			t.Errorf("KeepOnChange of a Shadow and of a PerRequest: got %+v, want a shadow, and 2 of 3 requests left", s)
 		}
 	}
-	shanghai := zone("Asia/Shanghai")
+	shanghai := limit.Zone("Asia/Shanghai")
 	for want, policies := range map[string][2]limit.Policy{
 		"n!kept-bucket":                     {limit.TokenBucket{Name: "n", Rate: 1, Per: time.Second}, &limit.TokenBucket{Name: "n", Rate: 2, Per: time.Hour, Burst: 7, MaxDebt: 3}},
 		"n!kept-window-1s":                  {window, limit.FixedWindow{Name: "n", Limit: 1, Window: time.Second, MaxDebt: 1}},

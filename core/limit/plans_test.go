@@ -66,7 +66,7 @@ func TestPlansKnowTheirZones(t *testing.T) {
 	}
 	for i := range 60 {
 		name := []string{"Asia/Shanghai", "Europe/Berlin", "America/Havana"}[i%3]
-		last := CalendarWindow{Limit: 1, Every: Day, Location: mustZone(name)}
+		last := CalendarWindow{Limit: 1, Every: Day, Location: Zone(name)}
 		want := last.PolicyName()
 		if got := must(l.With(append(policies, last)...))(t).set.Rules[5].Name; got != want {
 			t.Fatalf("round %d: got the policy %s, want %s", i, got, want)

@@ -2,13 +2,13 @@ package limit
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/neap-go/neap/core/limit/internal/kind"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
 )
 
 // TestPolicyOfKeyReadsWhatCompileWrites parses the ends of the keys of generated
@@ -16,30 +16,15 @@ import (
 func TestPolicyOfKeyReadsWhatCompileWrites(t *testing.T) {
 	t.Parallel()
 	rng := redistest.Rand(t)
-	zones := append(zones, mustZone("Etc/GMT+5"), mustZone("Etc/GMT-5"), mustZone("America/Port-au-Prince"), mustZone("America/Argentina/Buenos_Aires"))
 	for range redistest.Steps(20_000) {
-		p := randomPolicy(rng, kinds[rng.IntN(len(kinds))])
+		k := Kinds[lua.Kinds[rng.IntN(len(lua.Kinds))]]
 		name := []string{"", "", "api", "a-b.c_d", "bucket-10-1s-20", "ban-1", "kept-bucket"}[rng.IntN(7)]
-		debt := rng.Int64N(2) * rng.Int64N(1000)
-		switch q := p.(type) {
-		case TokenBucket:
-			q.Name, q.MaxDebt = name, debt
-			p = q
-			if own, err := q.prepay(Prepaid{Most: 10, Term: time.Millisecond}); err == nil && name == "" && debt == 0 {
-				p = own
-			}
-		case FixedWindow:
-			q.Name, q.MaxDebt = name, debt
-			p = q
-		case SlidingWindow:
-			q.Name = name
-			p = q
-		case SlidingLog:
-			q.Name = name
-			p = q
-		case CalendarWindow:
-			q.Name, q.MaxDebt, q.Location = name, debt, zones[rng.IntN(len(zones))]
-			p = q
+		p := Set(k.Policy(rng, rng.IntN(100)), name, "Name")
+		if own, err := p.prepay(Prepaid{Most: 10, Term: time.Millisecond}); err == nil && name == "" {
+			p = own
+		}
+		if k.Kept {
+			p = KeepOnChange(p)
 		}
 		ban := Ban{After: 1 + rng.Int64N(9), Within: time.Duration(1+rng.Int64N(90_000)) * time.Millisecond, For: time.Minute}
 		if rng.IntN(2) == 0 {
@@ -102,60 +87,5 @@ func TestPolicyOfKeyRefusesWhatIsNoPolicy(t *testing.T) {
 		if p, b, err := PolicyOfKey(end); !errors.Is(err, errKeyPolicy) || p != nil || b != (Ban{}) {
 			t.Errorf("%q: got %#v, %+v, %v, want errKeyPolicy", end, p, b, err)
 		}
-	}
-}
-
-// sort is the algorithm of a generated policy; fast is a bucket on TIME.
-type sort string
-
-const (
-	kindBucket  sort = "bucket"
-	kindFast    sort = "fast bucket"
-	kindWindow  sort = "fixed window"
-	kindSliding sort = "sliding window"
-	kindLog     sort = "sliding log"
-
-	kindCalendar sort = "calendar window"
-	kindKept     sort = "kept bucket"
-)
-
-var kinds = []sort{kindBucket, kindFast, kindWindow, kindSliding, kindLog, kindCalendar, kindKept}
-
-func mustZone(name string) *time.Location {
-	in, err := time.LoadLocation(name)
-	if err != nil {
-		panic(err)
-	}
-	return in
-}
-
-var zones = []*time.Location{nil, mustZone("Asia/Shanghai"), mustZone("Europe/Berlin"), mustZone("America/Havana")}
-
-func randomPolicy(rng *rand.Rand, k sort) Policy {
-	span := func(unit time.Duration, most int64) time.Duration {
-		return time.Duration(1+rng.Int64N(most)) * unit
-	}
-	length := []time.Duration{
-		span(time.Millisecond, 2000), span(time.Second, 100), time.Minute, time.Hour, span(time.Hour, 50),
-	}[rng.IntN(5)]
-	limit := 1 + rng.Int64N([]int64{1, 10, 100, 100_000}[rng.IntN(4)])
-	switch k {
-	case kindBucket:
-		rate := 1 + rng.Int64N(min(max(length.Milliseconds(), 1), 5000))
-		return TokenBucket{Rate: rate, Per: length, Burst: limit}
-	case kindFast:
-		return TokenBucket{Rate: 1001 + rng.Int64N(2_000_000), Per: time.Second, Burst: limit}
-	case kindWindow:
-		return FixedWindow{Limit: limit, Window: length}
-	case kindSliding:
-		return SlidingWindow{Limit: limit, Window: length}
-	case kindCalendar:
-		return CalendarWindow{Limit: limit, Every: Period(1 + rng.IntN(4)), Location: zones[rng.IntN(len(zones))]}
-	case kindKept:
-		p := TokenBucket{Rate: 1 + rng.Int64N([]int64{10, 1000, 2_000_000}[rng.IntN(3)]), Per: length, Burst: 1 + limit%5000}
-		p.Name = p.signature()
-		return KeepOnChange(p)
-	default:
-		return SlidingLog{Limit: 1 + limit%80, Window: length + time.Duration(rng.IntN(1000))*time.Microsecond}
 	}
 }

@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
 )
 
 func TestParsePolicy(t *testing.T) {
 	t.Parallel()
-	shanghai := mustZone("Asia/Shanghai")
+	shanghai := Zone("Asia/Shanghai")
 	for text, want := range map[string]Policy{
 		"bucket 10/1s":          TokenBucket{Rate: 10, Per: time.Second},
 		"bucket 10/1s burst 20": TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
@@ -130,26 +131,13 @@ func TestTextIsReadAsWritten(t *testing.T) {
 	rng := redistest.Rand(t)
 	written := 0
 	for range redistest.Steps(20_000) {
-		p := randomPolicy(rng, kinds[rng.IntN(len(kinds))])
-		name, unit := []string{"", "api", "kept", "a-b.c_d"}[rng.IntN(4)], []string{"", "tokens", UnitContentBytes}[rng.IntN(3)]
-		debt := rng.Int64N(2) * rng.Int64N(1000)
-		var pointer Policy
-		switch q := p.(type) {
-		case TokenBucket:
-			q.Name, q.MaxDebt, q.Unit = name, debt, unit
-			p, pointer = q, &q
-		case FixedWindow:
-			q.Name, q.MaxDebt, q.Unit = name, debt, unit
-			p, pointer = q, &q
-		case SlidingWindow:
-			q.Name, q.Unit = name, unit
-			p, pointer = q, &q
-		case SlidingLog:
-			q.Name, q.Unit = name, unit
-			p, pointer = q, &q
-		case CalendarWindow:
-			q.Name, q.MaxDebt, q.Unit, q.Location = name, debt, unit, zones[rng.IntN(len(zones))]
-			p, pointer = q, &q
+		k := Kinds[lua.Kinds[rng.IntN(len(lua.Kinds))]]
+		p := Set(k.Policy(rng, rng.IntN(100)), []string{"", "api", "kept", "a-b.c_d"}[rng.IntN(4)], "Name")
+		p = Set(p, []string{"", "tokens", UnitContentBytes}[rng.IntN(3)], "Unit")
+		pointer := reflect.New(reflect.TypeOf(p))
+		pointer.Elem().Set(reflect.ValueOf(p))
+		if k.Kept {
+			p = KeepOnChange(p)
 		}
 		p = randomTerms(rng, p)
 		text, err := Policies{p}.MarshalText()
@@ -163,10 +151,10 @@ func TestTextIsReadAsWritten(t *testing.T) {
 		if got, err := ParsePolicy(string(text)); err != nil || !reflect.DeepEqual(got, p) {
 			t.Fatalf("%s: got %#v, %v, want %#v", text, got, err, p)
 		}
-		if of, is := p.(termed); is && pointer != nil {
-			p = termed{pointer, of.terms}
-		} else if pointer != nil {
-			p = pointer
+		of, _ := p.(termed)
+		p = pointer.Interface().(Policy)
+		if of.Policy != nil {
+			p = termed{p, of.terms}
 		}
 		if got := (Policies{p}).String(); got != string(text) {
 			t.Fatalf("%s as a pointer: got %s, want the same", text, got)

@@ -3,12 +3,14 @@ package limit_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
 )
 
 // TestRefundByTheClock does the same with a limiter on Redis and with one in process, on
@@ -19,7 +21,7 @@ func TestRefundByTheClock(t *testing.T) { //nolint:tparallel // what they have m
 	t.Parallel()
 	var met redistest.Coverage
 	t.Run("of", func(t *testing.T) {
-		for _, row := range append(names(kinds), "set") {
+		for _, row := range slices.Concat(lua.Kinds, []string{"set"}) {
 			t.Run(row, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { met.Add(refundsByTheClock(t, row)) })
@@ -34,7 +36,7 @@ func refundsByTheClock(t *testing.T, row string) map[string]int {
 	rng := redistest.Rand(t)
 	m := redistest.Bubble(t)
 	late, given := 0, 0
-	for i := range max(redistest.Steps(100_000/len(kinds))/100, 1) {
+	for i := range max(redistest.Steps(100_000/len(lua.Kinds))/100, 1) {
 		specs := new(feature).specs(rng, row, rng.IntN(12))
 		policies := policiesOf(specs)
 		far := inBubble(t, m, fmt.Sprintf("n%d", i), policies...)
@@ -56,7 +58,8 @@ func sideBySide(t *testing.T, rng *rand.Rand, specs []spec, far, near *limit.Lim
 		case *window, *sliding:
 			windowed = true
 		}
-		exact = exact && !p.isBrief(50*time.Millisecond)
+		length := p.window()
+		exact = exact && (length == 0 || length > 50*time.Millisecond)
 	}
 	time.Sleep(step - time.Duration(time.Now().UnixNano())%step)
 	refunded, parted := false, false

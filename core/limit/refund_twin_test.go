@@ -14,9 +14,9 @@ import (
 // however late, and makes no refunds. The subject never has more left than the twin.
 func TestRefundIsNoFreePermit(t *testing.T) {
 	t.Parallel()
-	for _, k := range kinds {
+	for name, k := range limit.Kinds {
 		for _, where := range []string{"in process", "in Redis"} {
-			t.Run(k.name+" "+where, func(t *testing.T) {
+			t.Run(name+" "+where, func(t *testing.T) {
 				t.Parallel()
 				rng := redistest.Rand(t)
 				equal, all := 0, 0
@@ -24,7 +24,7 @@ func TestRefundIsNoFreePermit(t *testing.T) {
 					m := redistest.Bubble(t)
 					rdb := redistest.BubbleClient(t, m)
 					for i := range max(redistest.Steps(20_000)/20, 20) {
-						s := k.of(rng, len(k.notable))
+						s := specOf(rng, name, random)
 						l := newTestLocal(t, nil, s.policy())
 						if where == "in Redis" {
 							l = must(limit.New(rdb, fmt.Sprint("n", i), []limit.Policy{s.policy()}, closed(time.Minute)))(t)
@@ -39,14 +39,14 @@ func TestRefundIsNoFreePermit(t *testing.T) {
 							case d.Allowed:
 								must(l.TakeN(t.Context(), "twin", cost))(t)
 							}
-							time.Sleep(min(randomPause(rng, first(d), max(k.step, time.Millisecond)), 1000*day))
+							time.Sleep(min(randomPause(rng, first(d), max(k.Step, time.Millisecond)), 1000*day))
 						}
 						if given.Policy == "" {
 							continue
 						}
 						_ = given.Refund(t.Context())
 						subject, twin := must(l.Peek(t.Context(), "subject"))(t), must(l.Peek(t.Context(), "twin"))(t)
-						if !k.drains && subject.ResetAfter != twin.ResetAfter {
+						if !k.Drains && subject.ResetAfter != twin.ResetAfter {
 							continue // another window: what is taken leaves at another time
 						}
 						if all++; subject.Remaining > twin.Remaining {

@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
+	"github.com/neap-go/neap/lua"
 )
 
 const rememberFor = 100 * time.Millisecond
@@ -118,13 +119,13 @@ func (h *history) step(t *testing.T, capacity int64) error {
 // moment.
 func TestRememberedDenialsAreTrue(t *testing.T) {
 	t.Parallel()
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
+	for _, kind := range lua.Kinds {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			rng, recalled := redistest.Rand(t), 0
 			many := max(redistest.Steps(100_000)/500, 1)
-			for i := 0; i < many || i < many+10 && recalled == 0 && k.name != "fast bucket"; i++ {
-				s := k.of(rng, len(k.notable))
+			for i := 0; i < many || i < many+10 && recalled == 0 && kind != "fast"; i++ {
+				s := specOf(rng, kind, random)
 				p := s.policy()
 				synctest.Test(t, func(t *testing.T) {
 					h := newHistory(t, rng, []limit.Policy{p})
@@ -136,7 +137,7 @@ func TestRememberedDenialsAreTrue(t *testing.T) {
 					recalled += h.recalled
 				})
 			}
-			if recalled == 0 && k.name != "fast bucket" { // whose waits are shorter than what clocks may differ by, most of them
+			if recalled == 0 && kind != "fast" { // whose waits are shorter than what clocks may differ by, most of them
 				t.Error("in all rounds: got no denial that was remembered, want some")
 			}
 		})

@@ -3,14 +3,17 @@ package limit_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
 )
 
 // TestTable compares each kind of policy, and sets of them, with each feature and on each driver,
@@ -21,7 +24,7 @@ func TestTable(t *testing.T) {
 	var failed atomic.Bool
 	for _, d := range drivers {
 		for _, f := range features {
-			for _, row := range append(names(kinds), "set") {
+			for _, row := range slices.Concat(lua.Kinds, []string{"set"}) {
 				if slices.Contains(f.without, row) || f.on != "" && f.on != d.name {
 					continue
 				}
@@ -59,12 +62,15 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func names(kinds []kind) (all []string) {
-	for _, k := range kinds {
-		all = append(all, k.name)
-	}
-	return all
+const day = 24 * time.Hour
+
+// specOf returns the i-th policy of a kind, or a random one.
+func specOf(rng *rand.Rand, kind string, i int) spec {
+	k := limit.Kinds[kind]
+	return spec{base: k.Policy(rng, i), kept: k.Kept}
 }
+
+const random = math.MaxInt
 
 // specs makes policies that New accepts.
 func (f *feature) specs(rng *rand.Rand, row string, i int) (all []spec) {
@@ -72,14 +78,14 @@ func (f *feature) specs(rng *rand.Rand, row string, i int) (all []spec) {
 	for try := range 1000 {
 		all = nil
 		for n := range size(rng, row) {
-			k := kinds[rng.IntN(len(kinds))]
-			if row != "set" {
-				k = kinds[slices.Index(names(kinds), row)]
+			kind := row
+			if row == "set" {
+				kind = lua.Kinds[rng.IntN(len(lua.Kinds))]
 			}
-			if f.changed && k.drains { // the others begin afresh under other numbers
-				k = kinds[slices.Index(names(kinds), "kept bucket")]
+			if f.changed && limit.Kinds[kind].Drains { // the others begin afresh under other numbers
+				kind = "kept"
 			}
-			s := k.of(rng, i+n+try)
+			s := specOf(rng, kind, i+n+try)
 			if f.change != nil {
 				s = f.change(rng, s)
 			}

@@ -3,6 +3,7 @@ package limit_test
 import (
 	"cmp"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -70,13 +71,13 @@ var features = []feature{
 		return banned(rng, shared(s))
 	}},
 	{
-		name: "outages of the changed", on: "miniredis", outages: true, changed: true, acts: outages, without: []string{"bucket", "fast bucket"},
+		name: "outages of the changed", on: "miniredis", outages: true, changed: true, acts: outages, without: []string{"bucket", "fast"},
 		change: func(rng *rand.Rand, s spec) spec { return banned(rng, kept(rng, shared(s))) },
 	},
-	{name: "kept", without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
-	{name: "lease", walks: 0.25, without: []string{"bucket", "fast bucket", "sliding window", "sliding log", "kept bucket"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},
-	{name: "changed", changed: true, without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
-	{name: "overridden", changed: true, opts: limit.Options{Overrides: true}, without: []string{"bucket", "fast bucket"}, acts: []func(*walk){(*walk).override, (*walk).override, (*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
+	{name: "kept", without: []string{"bucket", "fast"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
+	{name: "lease", walks: 0.25, without: []string{"bucket", "fast", "sliding", "log", "kept"}, acts: []func(*walk){(*walk).crash, (*walk).crash, (*walk).settle, (*walk).refund, (*walk).reset}, change: onLease},
+	{name: "changed", changed: true, without: []string{"bucket", "fast"}, acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
+	{name: "overridden", changed: true, opts: limit.Options{Overrides: true}, without: []string{"bucket", "fast"}, acts: []func(*walk){(*walk).override, (*walk).override, (*walk).settle, (*walk).refund, (*walk).reset}, change: kept},
 	{
 		name: "all", opts: limit.Options{RememberDenials: time.Second, Holds: true},
 		acts: []func(*walk){(*walk).settle, (*walk).refund, (*walk).ban, (*walk).unban, (*walk).hold, (*walk).reset},
@@ -108,11 +109,10 @@ func lasting(_ *rand.Rand, s spec) spec {
 	if _, is := s.base.(limit.SlidingLog); is { // it knows each of its permits
 		return s
 	}
-	return s.edit(func(f fields) {
-		if f.window != nil {
-			*f.window = max(*f.window, 200*time.Millisecond)
-		}
-	})
+	if window := reflect.ValueOf(s.base).FieldByName("Window"); window.IsValid() {
+		s.base = limit.Set(s.base, max(time.Duration(window.Int()), 200*time.Millisecond), "Window")
+	}
+	return s
 }
 
 // shared makes a bucket fill within some years, so that no time to fill that many processes share
@@ -153,4 +153,19 @@ func onLease(rng *rand.Rand, s spec) spec {
 	}
 	s.lease = s.lease.Truncate(time.Millisecond)
 	return s
+}
+
+// randomBan has spans of all sizes.
+func randomBan(rng *rand.Rand) *limit.Ban {
+	span := func() time.Duration {
+		return time.Duration(1+rng.Int64N([]int64{5, 2000, 100_000, 90_000_000}[rng.IntN(4)])) * time.Millisecond
+	}
+	b := limit.Ban{After: 1 + rng.Int64N(4), Within: span(), For: span()}
+	switch rng.IntN(4) {
+	case 0:
+		b.Max = b.For
+	case 1, 2:
+		b.Max = b.For*time.Duration(2+rng.IntN(10)) + span()
+	}
+	return &b
 }

@@ -136,6 +136,18 @@ func capacity(specs []spec) int64 {
 	return most
 }
 
+// scaled returns the policy with another limit, and so many times the rate.
+func (s spec) scaled(most, times int64) spec {
+	s.base = limit.Set(s.base, most, "Burst", "Limit")
+	if faster, is := s.base.(limit.TokenBucket); is {
+		faster.Rate *= times
+		if _, err := limit.NewLocal("n", []limit.Policy{limit.KeepOnChange(faster)}, nil); err == nil {
+			s.base = faster
+		}
+	}
+	return s
+}
+
 // window is how long a policy counts what was taken.
 func (s spec) window() time.Duration {
 	a := newAlgorithm(s)

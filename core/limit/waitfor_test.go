@@ -13,6 +13,7 @@ import (
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
 )
 
 // waited is how a call of WaitFor ended.
@@ -90,12 +91,12 @@ func tellsAtOnce(t *testing.T, cost int64, policies []limit.Policy) {
 // RetryAfter, and every caller before it is served in time.
 func TestWaitForForesees(t *testing.T) {
 	t.Parallel()
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
+	for _, kind := range lua.Kinds {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			rng, foreseen := redistest.Rand(t), 0
 			for range 100 {
-				s := k.of(rng, len(k.notable))
+				s := specOf(rng, kind, random)
 				s.once = rng.IntN(3) == 0
 				p := s.policy()
 				costs := make([]int64, 2+rng.IntN(12))
@@ -128,7 +129,7 @@ func TestWaitForForesees(t *testing.T) {
 					break
 				}
 			}
-			if foreseen < 5 && k.name != "fast bucket" { // whose waits are shorter than what is between two callers
+			if foreseen < 5 && kind != "fast" { // whose waits are shorter than what is between two callers
 				t.Errorf("callers that were denied at once: got %d, want at least 5", foreseen)
 			}
 		})
