@@ -33,7 +33,7 @@ func TestWithoutEval(t *testing.T) {
 		} else {
 			srv.LoadScripts(t)
 		}
-		for _, policies := range setsOf(oneOfEach) {
+		for _, policies := range setsOf(limit.OneOfEach) {
 			l := must(limit.New(storetest.At(t, rdb, prefix), "loaded", policies, closed(patience)))(t)
 			for name, call := range map[string]func() error{
 				"Take":  func() error { _, err := l.Take(t.Context(), "s"); return err },

@@ -118,7 +118,7 @@ func TestBanStory(t *testing.T) {
 func TestBanByHand(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		for i, policies := range setsOf(withBans) {
+		for i, policies := range setsOf(limit.WithBans) {
 			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprint("hand", i), policies, closed(patience)))(t)
 			banned := func(least, most time.Duration) {
 				t.Helper()
@@ -263,11 +263,3 @@ func TestEventsTellOfBans(t *testing.T) {
 		}
 	})
 }
-
-// withBans are the policies of oneOfEach, each with a ban.
-var withBans = func() (all []limit.Policy) {
-	for i, p := range oneOfEach {
-		all = append(all, limit.WithBan(p, limit.Ban{After: 1 + int64(i)%2, Within: time.Hour, For: time.Hour, Max: 3 * time.Hour}))
-	}
-	return all
-}()

@@ -16,7 +16,7 @@ import (
 // granted do.
 func TestWhatPassesAnOpenBreaker(t *testing.T) {
 	t.Parallel()
-	l := must(New(redistest.SameClient{}, "essential", failing, nil))(t)
+	l := must(New(redistest.SameClient{}, "essential", OneOfEach, nil))(t)
 	for s, want := range map[*script.Script]bool{
 		l.remote.Script:       false,
 		l.remote.Settle:       false,

@@ -23,23 +23,6 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var (
-	failing = []Policy{
-		TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 5},
-		TokenBucket{Name: "fast", Rate: 5000, Per: time.Second, Burst: 1_000_000},
-		FixedWindow{Name: "window", Limit: 7, Window: time.Hour},
-		SlidingWindow{Name: "sliding", Limit: 9, Window: time.Hour},
-		SlidingLog{Name: "log", Limit: 11, Window: time.Hour},
-		KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 13}),
-	}
-	failingBans = func() (all []Policy) {
-		for i, p := range failing {
-			all = append(all, WithBan(p, Ban{After: 1 + int64(i)%2, Within: time.Hour, For: time.Hour, Max: 3 * time.Hour}))
-		}
-		return all
-	}()
-)
-
 // attempt is a call of a script that may fail half-way.
 type attempt struct {
 	script *script.Script
@@ -80,49 +63,49 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	prefix := srv.Prefix(t)
 	seen := map[string]bool{}
 	const many = 4500 // more than a script unpacks at once
-	for i, c := range []struct {
-		policies  []Policy
-		costs     []int64
-		overrides bool
+	cases := []struct {
+		policies        []Policy
+		many, overrides bool
 	}{
-		{[]Policy{TokenBucket{Rate: 10, Per: time.Hour, Burst: 5}}, []int64{0, 1, 3}, false},
-		{[]Policy{TokenBucket{Rate: 7777, Per: time.Second, Burst: 1e6}}, []int64{0, 1, 3}, false},
-		{[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}, false},
-		{[]Policy{SlidingWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}, false},
-		{[]Policy{SlidingLog{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}, false},
-		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}}, []int64{many}, false},
-		{[]Policy{CalendarWindow{Limit: 5, Every: Month}}, []int64{0, 1, 3}, false},
-		{[]Policy{KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 5})}, []int64{0, 1, 3}, false},
-		{[]Policy{CalendarWindow{Limit: 5, Every: Month}, FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}, false},
-		{failing, []int64{0, 1, 3}, false},
-		{[]Policy{WithBan(FixedWindow{Limit: 5, Window: time.Hour}, Ban{After: 2, Within: time.Hour, For: time.Hour})}, []int64{0, 1, 3}, false},
-		{failingBans, []int64{0, 1, 3}, false},
-		{withLeases, []int64{0, 1, 3}, false},
-		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}, false},
-		{[]Policy{KeepOnChange(FixedWindow{Name: "kept", Limit: 5, Window: time.Hour})}, []int64{0, 1, 3}, true},
-	} {
+		{policies: OneOfEach},
+		{policies: WithBans},
+		{policies: withLeases},
+		{policies: []Policy{CalendarWindow{Limit: 5, Every: Month}, FixedWindow{Limit: 5, Window: time.Hour}}},
+		{policies: []Policy{WithBan(FixedWindow{Limit: 5, Window: time.Hour}, Ban{After: 2, Within: time.Hour, For: time.Hour})}},
+		{policies: []Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}}, many: true},
+		{policies: []Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, many: true},
+		{policies: []Policy{KeepOnChange(FixedWindow{Name: "kept", Limit: 5, Window: time.Hour})}, overrides: true},
+	}
+	for _, p := range OneOfEach {
+		if p.PolicyName() != "fast" { // or else the second of two merged calls is never denied
+			p = Set(p, int64(5), "Burst", "Limit")
+		}
+		cases = append(cases, cases[0])
+		cases[len(cases)-1].policies = []Policy{p}
+	}
+	for i, c := range cases {
 		opts := closed(patience)
 		opts.Overrides = c.overrides
 		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, opts))(t)
-		states := slices.Collect(maps.Keys(spoils))
-		if c.costs[0] == many { // a second in each state
-			states = []string{"fresh", "in use", "from the future"}
+		states, costs := slices.Collect(maps.Keys(spoils)), []int64{0, 1, 3}
+		if c.many { // a second in each state
+			states, costs = []string{"fresh", "in use", "from the future"}, []int64{many}
 		}
 		for _, name := range states {
 			subject := fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), i)
-			spoils[name](t, admin, l, subject, max(c.costs[0], 1))
+			spoils[name](t, admin, l, subject, max(costs[0], 1))
 			before := redistest.Save(t, admin, l.remote.Keys(subject))
-			for _, a := range attempts(l, subject, c.costs...) {
-				seen[a.script.Name()] = true
-				failEach(t, admin, a, before, fmt.Sprintf("%s, %s, set %d", a.script.Name(), name, i))
-			}
 			by := (*wire.Script)(l.remote.Script).Merging()
 			if by != nil && (l.remote.Alone || slices.Contains([]string{"in use", "denied", "from the future"}, name)) {
 				failMany(t, admin, l, subject, by, before, fmt.Sprintf("%s, %s, set %d", by.Script.Name(), name, i))
 			}
+			for _, a := range attempts(l, subject, costs...) { // at last a reset
+				seen[a.script.Name()] = true
+				failEach(t, admin, a, before, fmt.Sprintf("%s, %s, set %d", a.script.Name(), name, i))
+			}
 		}
 	}
-	for i, policies := range [][]Policy{failing, failing[:1], failing[1:2], failing[2:3], failing[3:4], failing[4:5], failing[5:], withLeases, {CalendarWindow{Limit: 5, Every: Month}}} {
+	for i, policies := range append(slices.Collect(slices.Chunk(OneOfEach, 1)), OneOfEach, withLeases) {
 		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", policies, closed(patience)))(t)
 		for _, others := range []int64{0, 2} { // they leave something there
 			subject := fmt.Sprintf("refund-%d-%d", i, others)

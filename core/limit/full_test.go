@@ -28,8 +28,8 @@ func TestFullMemory(t *testing.T) {
 		denies        bool // a fast bucket drains between two calls
 	}
 	var pairs []pair
-	sets := [][]limit.Policy{oneOfEach, {limit.SlidingLog{Limit: 9000, Window: time.Hour}}}
-	for i, policies := range append(sets, each(oneOfEach)...) {
+	sets := [][]limit.Policy{limit.OneOfEach, {limit.SlidingLog{Limit: 9000, Window: time.Hour}}}
+	for i, policies := range append(sets, each(limit.OneOfEach)...) {
 		var p pair
 		for fail, into := range map[store.FailMode]**limit.Limiter{store.FailClosed: &p.closed, store.FailLocal: &p.local} {
 			opts := &limit.Options{Budget: 10 * time.Second, Fail: fail}
@@ -37,7 +37,7 @@ func TestFullMemory(t *testing.T) {
 		}
 		take(t, p.closed, "used", 1)
 		take(t, p.closed, "exhausted", must(p.closed.Peek(t.Context(), "exhausted"))(t).Remaining)
-		p.denies = policies[0] != oneOfEach[1]
+		p.denies = policies[0].PolicyName() != "fast"
 		pairs = append(pairs, p)
 	}
 	must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t)

@@ -21,15 +21,6 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var oneOfEach = []limit.Policy{
-	limit.TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 5},
-	limit.TokenBucket{Name: "fast", Rate: 5000, Per: time.Second, Burst: 1_000_000},
-	limit.FixedWindow{Name: "window", Limit: 7, Window: time.Hour},
-	limit.SlidingWindow{Name: "sliding", Limit: 9, Window: time.Hour},
-	limit.SlidingLog{Name: "log", Limit: 11, Window: time.Hour},
-	limit.KeepOnChange(limit.TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 13}),
-}
-
 // closed returns options with which Redis alone decides, within the budget.
 // patience is the budget of a test that is not about budgets: a machine that is busy with
 // other tests stands still for seconds.
@@ -71,12 +62,7 @@ func mostOf(t testing.TB, l *limit.Limiter) int64 {
 	return most
 }
 
-func each(policies []limit.Policy) (sets [][]limit.Policy) {
-	for _, p := range policies {
-		sets = append(sets, []limit.Policy{p})
-	}
-	return sets
-}
+func each(policies []limit.Policy) [][]limit.Policy { return slices.Collect(slices.Chunk(policies, 1)) }
 
 // tried asks once; the decision may be a denial.
 func tried(t *testing.T, l *limit.Limiter, cost int64) limit.Decision {

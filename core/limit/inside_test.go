@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -98,7 +99,7 @@ func TestReadingsThatCrossAChange(t *testing.T) {
 // settlement too.
 func TestScriptsOfDecisionsAreBatched(t *testing.T) {
 	t.Parallel()
-	for i, policies := range [][]Policy{failing, failingBans, withLeases, failing[:1], failing[1:2], failing[2:3], failing[3:4], failing[4:5], failing[5:], {CalendarWindow{Limit: 1, Every: Day}}} {
+	for i, policies := range append(slices.Collect(slices.Chunk(OneOfEach, 1)), OneOfEach, WithBans, withLeases) {
 		l := must(New(redistest.SameClient{}, "batched", policies, nil))(t)
 		for _, s := range []*script.Script{l.remote.Script, l.remote.Settle, l.remote.Late} {
 			if !(*wire.Script)(s).IsBatched() {

@@ -24,8 +24,8 @@ func TestOneScriptCallADecision(t *testing.T) {
 	srv := redistest.NewStandalone(t)
 	rdb, admin := srv.Admin(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
-	for n := 1; n <= len(oneOfEach); n++ {
-		l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), oneOfEach[:n], closed(patience)))(t)
+	for n := 1; n <= len(limit.OneOfEach); n++ {
+		l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), limit.OneOfEach[:n], closed(patience)))(t)
 		must(l.Take(t.Context(), "s"))(t) // tells the server the script
 		redistest.ResetStats(t, admin)
 		for range 20 { // granted and denied
@@ -45,13 +45,11 @@ func TestOneScriptCallADecision(t *testing.T) {
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		for i, denies := range map[int]limit.Policy{ // none is the fast bucket, which drains between two calls
-			0: limit.TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 3},
-			2: limit.FixedWindow{Name: "window", Limit: 3, Window: time.Hour},
-			3: limit.SlidingWindow{Name: "sliding", Limit: 3, Window: time.Hour},
-			4: limit.SlidingLog{Name: "log", Limit: 3, Window: time.Hour},
-		} {
-			policies := slices.Clone(oneOfEach)
+		for i, p := range limit.OneOfEach {
+			if p.PolicyName() == "fast" { // which drains between two calls
+				continue
+			}
+			denies, policies := limit.Set(p, int64(3), "Burst", "Limit"), slices.Clone(limit.OneOfEach)
 			policies[i] = denies
 			l := must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("all%d", i), policies, closed(patience)))(t)
 			if d, err := l.TakeN(t.Context(), "s", 2); err != nil || !d.Allowed {
@@ -181,8 +179,8 @@ func (h *harming) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestResetForgetsOneSubject(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		for n := 1; n <= len(oneOfEach); n++ {
-			resets(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), oneOfEach[:n], closed(patience)))(t))
+		for n := 1; n <= len(limit.OneOfEach); n++ {
+			resets(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), limit.OneOfEach[:n], closed(patience)))(t))
 		}
 	})
 }
@@ -226,7 +224,7 @@ func TestWithSharesWhatIsTheSame(t *testing.T) {
 func TestLocalDecidesByTheClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := must(limit.NewLocal("local", oneOfEach[2:], nil))(t)
+		l := must(limit.NewLocal("local", limit.OneOfEach[2:], nil))(t)
 		for i := range 8 {
 			d, err := l.Take(t.Context(), "s")
 			if err != nil || d.Allowed != (i < 7) {
@@ -269,7 +267,7 @@ func TestLocalForgetsTheLongestUnused(t *testing.T) {
 func TestSubjectAndCostAreChecked(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.Miniredis(t)
-	l := must(limit.New(rdb, "checked", oneOfEach, nil))(t)
+	l := must(limit.New(rdb, "checked", limit.OneOfEach, nil))(t)
 	if _, err := l.Take(t.Context(), ""); !errors.Is(err, limit.ErrSubject) {
 		t.Errorf("a take without a subject: got %v, want ErrSubject", err)
 	}
@@ -287,11 +285,11 @@ func TestSubjectAndCostAreChecked(t *testing.T) {
 
 func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 	t.Parallel()
-	for _, reply := range []any{nil, "OK", []any{}, []any{int64(1)}, []any{"1", "2"}, 1.5, slices.Repeat([]any{int64(1)}, 99)} {
-		for n := range oneOfEach {
-			set := oneOfEach[n : n+1]
+	for _, reply := range []any{nil, "OK", []any{}, []any{int64(1), int64(2)}, []any{"1", "2"}, 1.5, slices.Repeat([]any{int64(1)}, 99)} {
+		for n := range limit.OneOfEach {
+			set := limit.OneOfEach[n : n+1]
 			if n == 0 {
-				set = oneOfEach
+				set = limit.OneOfEach
 			}
 			l := must(limit.New(redistest.SameClient{Reply: reply}, "lying", set, closed(5*time.Second)))(t)
 			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrMaybeExecuted) || d.Allowed {

@@ -116,7 +116,7 @@ func TestLostReplyTakesOnce(t *testing.T) {
 	for name, c := range behindProxies(t, redistest.Standalone(t), redistest.Cluster(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, policies := range [][]limit.Policy{oneOfEach[:1], oneOfEach[2:3], oneOfEach[3:4], oneOfEach[4:5], oneOfEach} {
+			for _, policies := range append(each(limit.Steady), limit.OneOfEach) {
 				l := must(limit.New(storetest.At(t, c.rdb, c.prefix), "lost", policies, closed(patience)))(t)
 				subject := fmt.Sprint(len(policies), policies[0].PolicyName())
 				before := must(l.TakeN(t.Context(), subject, 1))(t) // tells the server the script

@@ -42,7 +42,7 @@ func found(t *testing.T, l *limit.Limiter) {
 func TestResetTellsWhetherThereWasAnything(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		for i, policies := range setsOf(oneOfEach) {
+		for i, policies := range setsOf(limit.OneOfEach) {
 			found(t, must(limit.New(storetest.At(t, rdb, prefix), fmt.Sprintf("found%d", i), policies, closed(patience)))(t))
 		}
 	})
@@ -76,7 +76,7 @@ func TestARefundAfterAReset(t *testing.T) {
 // A cell of this process stays after nothing of it is in use any more.
 func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 	t.Parallel()
-	for i, policies := range setsOf(oneOfEach) {
+	for i, policies := range setsOf(limit.OneOfEach) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 					t.Error("a reset a microsecond before all is free: got no state or found false, want a state and true")
 				}
 				take(t, l, "late", mostOf(t, l))
-				time.Sleep(24 * time.Hour)
+				time.Sleep(32 * day)
 				if l.Stats().LocalStates == 0 || forget(t, l, "late") {
 					t.Error("a reset long after all is free: got found true or no state, want false and the state still there")
 				}

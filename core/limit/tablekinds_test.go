@@ -6,10 +6,14 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/neap-go/neap/lua"
 )
 
 // Kind is a row of the table.
 type Kind struct {
+	// One is of OneOfEach.
+	One Policy
 	// Notable are tried before any random ones.
 	Notable []Policy
 	Random  func(rng *rand.Rand, most int64, length time.Duration) Policy
@@ -23,6 +27,7 @@ type Kind struct {
 // Kinds are by the names of lua.Kinds.
 var Kinds = map[string]*Kind{
 	"bucket": {
+		One:  TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 5},
 		Step: time.Millisecond, Drains: true,
 		Notable: []Policy{
 			TokenBucket{Rate: 3, Per: time.Second},
@@ -42,6 +47,7 @@ var Kinds = map[string]*Kind{
 		},
 	},
 	"fast": {
+		One:  TokenBucket{Name: "fast", Rate: 5000, Per: time.Second, Burst: 1_000_000},
 		Step: time.Microsecond, Drains: true,
 		Notable: []Policy{
 			TokenBucket{Rate: 1_000_000, Per: time.Second},
@@ -55,6 +61,7 @@ var Kinds = map[string]*Kind{
 		},
 	},
 	"window": {
+		One:  FixedWindow{Name: "window", Limit: 7, Window: time.Hour},
 		Step: time.Millisecond,
 		Notable: []Policy{
 			FixedWindow{Limit: 3, Window: time.Second},
@@ -68,6 +75,7 @@ var Kinds = map[string]*Kind{
 		},
 	},
 	"sliding": {
+		One:  SlidingWindow{Name: "sliding", Limit: 9, Window: time.Hour},
 		Step: time.Millisecond,
 		Notable: []Policy{
 			SlidingWindow{Limit: 3, Window: time.Second},
@@ -81,6 +89,7 @@ var Kinds = map[string]*Kind{
 		},
 	},
 	"log": {
+		One:  SlidingLog{Name: "log", Limit: 11, Window: time.Hour},
 		Step: time.Microsecond,
 		Notable: []Policy{
 			SlidingLog{Limit: 3, Window: time.Second},
@@ -94,6 +103,7 @@ var Kinds = map[string]*Kind{
 		},
 	},
 	"calendar": {
+		One:  CalendarWindow{Name: "calendar", Limit: 15, Every: Month},
 		Step: time.Millisecond,
 		Notable: []Policy{
 			CalendarWindow{Limit: 3, Every: Hour, Location: Zone("Australia/Lord_Howe")},
@@ -109,6 +119,7 @@ var Kinds = map[string]*Kind{
 		},
 	},
 	"kept": {
+		One:  KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 13}),
 		Step: time.Microsecond, Drains: true, Kept: true,
 		Notable: []Policy{
 			TokenBucket{Rate: 10, Per: day, Burst: 260_000},
@@ -160,6 +171,19 @@ func (k *Kind) Policy(rng *rand.Rand, i int) (p Policy) {
 	}
 	return Set(p, p.PolicyName(), "Name")
 }
+
+// OneOfEach is a policy of each kind. Steady are those that free nothing while a test runs.
+// WithBans are each with a ban.
+var OneOfEach, Steady, WithBans = func() (all, steady, bans []Policy) {
+	for i, kind := range lua.Kinds {
+		p := Kinds[kind].One
+		all, bans = append(all, p), append(bans, WithBan(p, Ban{After: 1 + int64(i)%2, Within: time.Hour, For: time.Hour, Max: 3 * time.Hour}))
+		if kind != "fast" {
+			steady = append(steady, p)
+		}
+	}
+	return all, steady, bans
+}()
 
 // Set returns the policy with another value of a field: of the first of these that its type has.
 func Set(p Policy, value any, fields ...string) Policy {
