@@ -74,13 +74,13 @@ func tried(t *testing.T, l *limit.Limiter, cost int64) limit.Decision {
 	return d
 }
 
-// slow are policies that free nothing by themselves while a test runs.
-var slow = []limit.Policy{
-	limit.TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: 100},
-	limit.FixedWindow{Name: "window", Limit: 100, Window: time.Hour},
-	limit.SlidingWindow{Name: "sliding", Limit: 100, Window: time.Hour},
-	limit.SlidingLog{Name: "log", Limit: 100, Window: time.Hour},
-}
+// slow are limits of 100 that free nothing by themselves while a test runs.
+var slow = func() (all []limit.Policy) {
+	for _, p := range limit.Steady {
+		all = append(all, limit.Set(p, int64(100), "Burst", "Limit"))
+	}
+	return all
+}()
 
 func together(n int, do func(int)) {
 	var wg sync.WaitGroup

@@ -2,7 +2,6 @@ package limit_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,7 +52,7 @@ func TestResetTellsWhetherThereWasAnything(t *testing.T) {
 func TestARefundAfterAReset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for i, policies := range each(append(slices.Clip(slow), limit.CalendarWindow{Limit: 100, Every: limit.Month})) {
+		for i, policies := range each(slow) {
 			for _, l := range []*limit.Limiter{newTestLocal(t, nil, policies...), inBubble(t, redistest.Bubble(t), fmt.Sprint(i), policies...)} {
 				d := take(t, l, "s", 60)
 				forget(t, l, "s")
