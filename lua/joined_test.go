@@ -58,10 +58,15 @@ func TestWhereALineComesFrom(t *testing.T) {
 	}
 }
 
-// numbersOf are those of a policy of each kind, filled up to six.
+// numbersOf are those of a policy of each kind.
 var numbersOf = map[string][]any{
-	"bucket": {3, 1, 9, 0, 0, 0}, "fast": {3, 2, 9, 1000, 60_000, 0}, "kept": {3, 1, 1000, 9, 0, 0}, "window": {3, 60_000, 9, 0, 0, 0},
-	"calendar": {3, 0, 1, 2, 9_000_000_000_000, 9}, "sliding": {3, 60_000, 3, 0, 0, 0}, "log": {3, 60_000_000, 120_000, 0, 0, 0},
+	"bucket": {3, 1, 9}, "fast": {3, 2, 9, 1000, 60_000}, "kept": {3, 1, 1000, 9}, "window": {3, 60_000, 9},
+	"calendar": {3, 0, 1, 2, 9_000_000_000_000, 9}, "sliding": {3, 60_000, 3}, "log": {3, 60_000_000, 120_000},
+}
+
+// filled are a kind and its numbers as joined scripts take them.
+func filled(kind string) []any {
+	return slices.Concat([]any{kind}, numbersOf[kind], []any{0, 0, 0, 0, 0})[:7]
 }
 
 var commands = regexp.MustCompile(`(?:call|try)\('([A-Z]+)'`)
@@ -81,8 +86,8 @@ func headed(j lua.Joined, kinds []string) *script.Script {
 // toldOf is how many numbers are told of each kind.
 var toldOf = map[string]int{"bucket": 2, "fast": 2, "kept": 5, "window": 3, "calendar": 4, "sliding": 4, "log": 6}
 
-// takes are calls of a script of some kinds, with a ban, other policies of the subject and a lease if there are
-// any.
+// takes are calls of a script of some kinds, with a ban, other policies of the subject and a lease of the
+// window if there are any.
 func takes(bans, leases bool, kinds ...string) []scripttest.Call {
 	told := 0
 	for _, kind := range kinds {
@@ -93,7 +98,7 @@ func takes(bans, leases bool, kinds ...string) []scripttest.Call {
 	}
 	keys, args := []string{}, []any{len(kinds), len(kinds), 0, 0, told}
 	for i, kind := range kinds {
-		keys, args = append(keys, fmt.Sprint("{ann}:", i)), append(append(args, kind), numbersOf[kind]...)
+		keys, args = append(keys, fmt.Sprint("{ann}:", i)), append(args, filled(kind)...)
 	}
 	if bans {
 		keys, args[2] = append(keys, "{ann}:ban", "{ann}:override"), 2
@@ -101,7 +106,7 @@ func takes(bans, leases bool, kinds ...string) []scripttest.Call {
 	}
 	if leases {
 		keys, args[3] = append(keys, "{ann}:estimates"), 1
-		args = append(args, 1, 60_000)
+		args = append(args, max(slices.Index(kinds, "window"), 0)+1, 60_000)
 	}
 	var calls []scripttest.Call
 	for _, cost := range []any{1, 2, 9, 9, 0, -1} {
@@ -138,7 +143,7 @@ func TestNoJoinedScriptHasATrap(t *testing.T) {
 		try(false, false, kind)
 	}
 	try(true, false, lua.Kinds...)
-	try(true, true, "window", "calendar", "bucket", "fast", "kept", "sliding", "log")
+	try(true, true, lua.Kinds...)
 	try(false, true, "calendar")
 }
 
@@ -156,7 +161,7 @@ func settles(kinds ...string) (calls []scripttest.Call) {
 			keys = append(keys, "{ann}:estimates")
 		}
 		for _, kind := range kinds {
-			args = append(append(append(args, kind), numbersOf[kind]...), 1, 2, 2, 0)
+			args = append(append(args, filled(kind)...), 1, 2, 2, 0)
 			if kind == "window" && estimate != "" {
 				args[len(args)-1] = len(keys)
 			}
@@ -176,7 +181,7 @@ func settles(kinds ...string) (calls []scripttest.Call) {
 // TestNoSettlementHasATrap is TestNoJoinedScriptHasATrap for what settles.
 func TestNoSettlementHasATrap(t *testing.T) {
 	t.Parallel()
-	for _, kinds := range [][]string{{"bucket"}, {"fast"}, {"kept"}, {"window"}, {"calendar"}, {"sliding"}, {"log"}, lua.Kinds} {
+	for _, kinds := range append(slices.Collect(slices.Chunk(lua.Kinds, 1)), lua.Kinds) {
 		j := lua.Settle(kinds...)
 		t.Run(j.Name, func(t *testing.T) {
 			t.Parallel()
@@ -200,8 +205,7 @@ func TestAForeignKeyAnswersForItself(t *testing.T) {
 				admin.Set(t.Context(), odd, held, 60_000_000_000)
 			}
 			before := admin.Dump(t.Context(), odd).Val()
-			lone := append(lone(kind), 1)
-			reply, err := admin.Eval(t.Context(), lua.Lone(kind).Text, []string{odd}, lone...).Result()
+			reply, err := admin.Eval(t.Context(), lua.Lone(kind).Text, []string{odd}, append(slices.Clip(numbersOf[kind]), 1)...).Result()
 			known := err == nil
 			if known && kind != "bucket" && kind != "fast" {
 				t.Errorf("%s with %q, alone: got %v, want an error", kind, held, reply)
@@ -209,17 +213,11 @@ func TestAForeignKeyAnswersForItself(t *testing.T) {
 			if after := admin.Dump(t.Context(), odd).Val(); !known && after != before {
 				t.Errorf("%s with %q, alone: got the key changed, want it as it was", kind, held)
 			}
-			args := append([]any{1, 1, 0, 0, toldOf[kind], kind}, numbersOf[kind]...)
+			args := append([]any{1, 1, 0, 0, toldOf[kind]}, filled(kind)...)
 			told, err := admin.Eval(t.Context(), lua.Take(false, false, kind).Text, []string{odd, fine}, append(args, 1, 1, 1, 1)...).Int64Slice()
 			if err != nil || (told[0] == -1) == known || told[len(told)/2] != 1 {
 				t.Errorf("%s with %q, in a run: got %v, %v, want it known %t as alone, and the other granted", kind, held, told, err, known)
 			}
 		}
 	}
-}
-
-// lone are the numbers of a policy alone.
-func lone(kind string) []any {
-	n := map[string]int{"bucket": 3, "fast": 5, "kept": 4, "window": 3, "calendar": 6, "sliding": 3, "log": 3}[kind]
-	return numbersOf[kind][:n:n]
 }
