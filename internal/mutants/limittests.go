@@ -1,16 +1,11 @@
 package main
 
+import "github.com/neap-go/neap/lua"
+
 // limitTests are the tests that must catch a bug, in place of TestTable as a whole. The key is the
 // bug's why, or its file. They are few, so that a bug costs seconds.
-var limitTests = map[string]string{
+var limitTests = withRows(map[string]string{
 	"lua/limits/shared.lua":    "TestMerged|TestABroken",
-	"lua/limits/bucket.lua":    rows("bucket"),
-	"lua/limits/fast.lua":      rows("fast"),
-	"lua/limits/kept.lua":      rows("kept"),
-	"lua/limits/window.lua":    rows("window"),
-	"lua/limits/sliding.lua":   rows("sliding"),
-	"lua/limits/calendar.lua":  rows("calendar"),
-	"lua/limits/log.lua":       rows("log"),
 	"lua/limits/ban.lua":       features("ban|all"),
 	"lua/limits/estimates.lua": features("lease") + "|Estimate",
 	"lua/limits/take.lua":      features("together|plain|broken|ban|hold|overridden|shadow|all|lease|kept"),
@@ -20,12 +15,8 @@ var limitTests = map[string]string{
 	"lua/limit_renew.lua":      features("lease"),
 	"lua/limit_override.lua":   features("overridden"),
 
-	"core/limit/internal/kind/bucket.go":      rows("bucket|fast"),
-	"core/limit/internal/kind/window.go":      rows("window") + "|TestARefundAfterAReset",
-	"core/limit/internal/kind/sliding.go":     rows("sliding"),
-	"core/limit/internal/kind/log.go":         rows("log"),
-	"core/limit/internal/kind/kept.go":        rows("kept"),
-	"core/limit/internal/kind/calendar.go":    rows("calendar"),
+	"core/limit/internal/kind/bucket.go":      rows("fast") + "|", // and those that withRows adds
+	"core/limit/internal/kind/window.go":      "TestARefundAfterAReset|",
 	"core/limit/internal/kind/ban.go":         features("ban|hold|outages|all"),
 	"core/limit/internal/cells/banrecords.go": features("outages") + "|TestAnOutageLiftsNoBan|TestABanEndsInAnOutage|TestRedisDecidesAloneAgain|TestReadingsThatCrossAChange",
 	"core/limit/hold.go":                      features("hold"),
@@ -80,6 +71,16 @@ var limitTests = map[string]string{
 	"a fast bucket ignores its tick":                         "TestABucketOnACoarserTick",
 	"a ban reaches further than it is long":                  "TestABanDoesNotReachFurtherThanItIsLong",
 	"a kept bucket counts beyond what is exact":              "TestKeptBucketNeverDrifts",
+})
+
+// withRows adds the tests of each kind of policies.
+func withRows(tests map[string]string) map[string]string {
+	for _, kind := range lua.Kinds {
+		tests["lua/limits/"+kind+".lua"] = rows(kind)
+		tests["core/limit/internal/kind/"+kind+".go"] += rows(kind)
+	}
+	delete(tests, "core/limit/internal/kind/fast.go") // bucket.go has both
+	return tests
 }
 
 // rows are the tests of some kinds of policies.
