@@ -83,7 +83,7 @@ func build(t *testing.T, example string) (binary string) {
 func TestPlays(t *testing.T) {
 	t.Parallel()
 	calls := []string{"-share=70", "-for=12s"} // a busy machine sends them less evenly
-	if redistest.Ops(1000) > 50 { // as in make soak
+	if redistest.Ops(1000) > 50 {              // as in make soak
 		calls = []string{"-for=60s"}
 	}
 	for name, c := range map[string]struct{ args, says []string }{
