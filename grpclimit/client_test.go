@@ -3,11 +3,14 @@ package grpclimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -17,9 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/grpclimit"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -50,27 +51,36 @@ func partner(_ context.Context, message *text) (*text, error) {
 // account is the subject of all connections of a test, which have different targets.
 func account(context.Context, string) (string, error) { return "account", nil }
 
-// TestACallThatIsDeniedIsNotMade, and its error says when to try again, as a LimitedError and
-// as a status.
+// TestACallThatIsDeniedIsNotMade, over the limit or without a slot, when its permit goes back. Its
+// error says when to try again, as a LimitedError and as a status.
 func TestACallThatIsDeniedIsNotMade(t *testing.T) {
 	t.Parallel()
-	l, made := hourly(t, 1), 0
-	conn := serve(t, &orders{create: func(ctx context.Context, message *text) (*text, error) { made++; return partner(ctx, message) }}, nil,
-		grpc.WithUnaryInterceptor(grpclimit.UnaryClientInterceptor(l, nil)), grpc.WithStreamInterceptor(grpclimit.StreamClientInterceptor(l, nil)))
-	if err := call(t.Context(), conn, "tea"); err != nil {
-		t.Fatal(err)
-	}
-	err := call(t.Context(), conn, "tea")
-	_, fault := conn.NewStream(t.Context(), &service.Streams[0], watch)
-	for name, err := range map[string]error{"a call": err, "a stream": fault} {
-		var denied *limit.LimitedError
-		if !errors.As(err, &denied) || !errors.Is(err, limit.ErrLimited) || status.Code(err) != codes.ResourceExhausted ||
-			retryInfo(err) != denied.RetryAfter || denied.RetryAfter <= 0 || made != 1 {
-			t.Errorf("%s: got %v with RetryInfo %v, and %d calls, want a LimitedError that says when, and one call", name, err, retryInfo(err), made)
+	for why, left := range map[string]int64{"over the limit": 0, "without a slot": 1} {
+		l, slots, made := hourly(t, 1), slot(t), 0
+		opts := &grpclimit.ClientOptions{Concurrency: slots}
+		conn := serve(t, &orders{create: func(ctx context.Context, message *text) (*text, error) { made++; return partner(ctx, message) }}, nil,
+			grpc.WithUnaryInterceptor(grpclimit.UnaryClientInterceptor(l, opts)), grpc.WithStreamInterceptor(grpclimit.StreamClientInterceptor(l, opts)))
+		var err error
+		if left == 0 {
+			_, err = l.Take(t.Context(), conn.CanonicalTarget())
+		} else {
+			_, err = slots.Try(t.Context(), conn.CanonicalTarget())
 		}
-	}
-	if d, err := l.Peek(t.Context(), conn.CanonicalTarget()); err != nil || d.Remaining != 0 {
-		t.Errorf("got %d left of the target, %v, want none", d.Remaining, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = call(t.Context(), conn, "tea")
+		_, fault := conn.NewStream(t.Context(), &service.Streams[0], watch)
+		for name, err := range map[string]error{"a call": err, "a stream": fault} {
+			var denied *limit.LimitedError
+			if !errors.As(err, &denied) || !errors.Is(err, limit.ErrLimited) || status.Code(err) != codes.ResourceExhausted ||
+				retryInfo(err) != denied.RetryAfter || denied.RetryAfter <= 0 || made != 0 {
+				t.Errorf("%s %s: got %v with RetryInfo %v, and %d calls, want a LimitedError that says when, and none", name, why, err, retryInfo(err), made)
+			}
+		}
+		if d, err := l.Peek(t.Context(), conn.CanonicalTarget()); err != nil || d.Remaining != left {
+			t.Errorf("%s: got %d left of the target, %v, want %d", why, d.Remaining, err, left)
+		}
 	}
 }
 
@@ -148,12 +158,7 @@ func TestErrorsBeforeACallHaveAStatus(t *testing.T) {
 // TestAPanicOfAClientEndsItsCall: the slot is free, and the process lives on.
 func TestAPanicOfAClientEndsItsCall(t *testing.T) {
 	t.Parallel()
-	_, rdb := redistest.Miniredis(t)
-	l := limiter(t, rdb, limit.FixedWindow{Name: "hourly", Limit: 100, Window: time.Hour})
-	slots, err := inflight.New(rdb, "grpc", 1, &inflight.Options{Fail: store.FailClosed, Budget: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, slots := hourly(t, 100), slot(t)
 	for name, opts := range map[string]grpclimit.ClientOptions{
 		"Told":   {Told: func(*status.Status) time.Duration { panic("Told") }},
 		"Settle": {Settle: func(context.Context, string, any, error) int64 { panic("Settle") }},
@@ -184,23 +189,26 @@ func TestAPanicOfAClientEndsItsCall(t *testing.T) {
 	}
 }
 
-// TestACallOfAClientEndsOnce: its slot is free, and it is settled.
+// TestACallOfAClientEndsOnce: until then it has its slot, and then it is settled. Cost gets the
+// message of a call, and Settle its answer.
 func TestACallOfAClientEndsOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		does func(ctx context.Context, t *testing.T, conn *grpc.ClientConn)
-		want codes.Code
+		does   func(ctx context.Context, t *testing.T, conn *grpc.ClientConn, flying func())
+		stream bool
+		want   codes.Code
 	}{
-		"a call": {func(ctx context.Context, t *testing.T, conn *grpc.ClientConn) {
+		"a call": {func(ctx context.Context, t *testing.T, conn *grpc.ClientConn, _ func()) {
 			t.Helper()
 			if err := call(ctx, conn, "tea"); err != nil {
 				t.Error(err)
 			}
-		}, codes.OK},
-		"a call that fails": {func(ctx context.Context, _ *testing.T, conn *grpc.ClientConn) { _ = call(ctx, conn, "0") }, codes.ResourceExhausted},
-		"a stream to its end": {func(ctx context.Context, t *testing.T, conn *grpc.ClientConn) {
+		}, false, codes.OK},
+		"a call that fails": {func(ctx context.Context, _ *testing.T, conn *grpc.ClientConn, _ func()) { _ = call(ctx, conn, "0") }, false, codes.ResourceExhausted},
+		"a stream to its end": {func(ctx context.Context, t *testing.T, conn *grpc.ClientConn, flying func()) {
 			t.Helper()
 			stream := open(ctx, t, conn)
+			flying()
 			for {
 				if err := stream.RecvMsg(new(text)); err != nil {
 					if !errors.Is(err, io.EOF) {
@@ -209,34 +217,44 @@ func TestACallOfAClientEndsOnce(t *testing.T) {
 					return
 				}
 			}
-		}, codes.OK},
-		"a stream that is canceled": {func(ctx context.Context, t *testing.T, conn *grpc.ClientConn) {
+		}, true, codes.OK},
+		"a stream that is canceled": {func(ctx context.Context, t *testing.T, conn *grpc.ClientConn, flying func()) {
 			t.Helper()
 			ctx, cancel := context.WithCancel(ctx)
 			open(ctx, t, conn)
+			flying()
 			cancel()
-		}, codes.Canceled},
+		}, true, codes.Canceled},
 	} {
-		_, rdb := redistest.Miniredis(t)
-		l := limiter(t, rdb, limit.FixedWindow{Name: "hourly", Limit: 100, Window: time.Hour})
-		slots, err := inflight.New(rdb, "grpc", 1, &inflight.Options{Fail: store.FailClosed, Budget: time.Minute})
-		if err != nil {
-			t.Fatal(err)
+		l, slots := hourly(t, 100), slot(t)
+		flying := func() {
+			if n, err := slots.InFlight(t.Context(), "account"); err != nil || n != 1 {
+				t.Errorf("%s: got %d in flight, %v, want 1", name, n, err)
+			}
 		}
-		ended := make(chan error, 9)
+		type end struct {
+			answer any
+			err    error
+		}
+		ended := make(chan end, 9)
 		opts := &grpclimit.ClientOptions{
 			Key: account, Concurrency: slots,
-			Cost: func(context.Context, string, any) int64 { return 10 },
-			Settle: func(_ context.Context, _ string, _ any, err error) int64 {
-				ended <- err
+			Cost: func(_ context.Context, _ string, message any) int64 {
+				if (message == nil) != c.stream {
+					t.Errorf("%s: Cost got the message %v, want one of a call alone", name, message)
+				}
+				return 10
+			},
+			Settle: func(_ context.Context, _ string, answer any, err error) int64 {
+				ended <- end{answer, err}
 				return 3
 			},
 		}
-		conn := serve(t, &orders{create: partner}, nil,
+		conn := serve(t, &orders{create: func(ctx context.Context, message *text) (*text, error) { flying(); return partner(ctx, message) }}, nil,
 			grpc.WithUnaryInterceptor(grpclimit.UnaryClientInterceptor(l, opts)), grpc.WithStreamInterceptor(grpclimit.StreamClientInterceptor(l, opts)))
-		c.does(t.Context(), t, conn)
-		if err := <-ended; status.Code(err) != c.want {
-			t.Errorf("%s: Settle got %v, want %v", name, err, c.want)
+		c.does(t.Context(), t, conn, flying)
+		if got := <-ended; status.Code(got.err) != c.want || (got.answer == nil) != c.stream {
+			t.Errorf("%s: Settle got %v, %v, want %v, and an answer of a call alone", name, got.answer, got.err, c.want)
 		}
 		redistest.Await(t, time.Minute, name+" to end", func() bool {
 			n, fault := slots.InFlight(t.Context(), "account")
@@ -256,11 +274,7 @@ func TestAStreamThatCannotBeOpenedEndsOnce(t *testing.T) {
 		return nil, status.Error(codes.Unauthenticated, "no token")
 	}
 	for name, inner := range map[string][]grpc.StreamClientInterceptor{"another interceptor fails": {fails}, "nothing listens": nil} {
-		_, rdb := redistest.Miniredis(t)
-		slots, err := inflight.New(rdb, "grpc", 1, &inflight.Options{Fail: store.FailClosed, Budget: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		slots := slot(t)
 		var settled atomic.Int64
 		opts := &grpclimit.ClientOptions{Key: account, Concurrency: slots, Settle: func(context.Context, string, any, error) int64 { return settled.Add(1) }}
 		conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -279,5 +293,126 @@ func TestAStreamThatCannotBeOpenedEndsOnce(t *testing.T) {
 			t.Errorf("%s: Settle was called %d times, want once", name, n)
 		}
 		conn.Close()
+	}
+}
+
+// direct are both interceptors without a connection, which a Key makes up for. The partner gives
+// each method its answer.
+func direct(l *limit.Limiter, opts *grpclimit.ClientOptions, answer func(method string) error) [2]func(ctx context.Context, method string) error {
+	opts.Key = func(_ context.Context, method string) (string, error) { return method, nil }
+	unary, stream := grpclimit.UnaryClientInterceptor(l, opts), grpclimit.StreamClientInterceptor(l, opts)
+	return [2]func(context.Context, string) error{
+		func(ctx context.Context, method string) error {
+			return unary(ctx, method, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				return answer(method)
+			})
+		},
+		func(ctx context.Context, method string) error {
+			_, err := stream(ctx, nil, nil, method, func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+				return nil, answer(method)
+			})
+			return err
+		},
+	}
+}
+
+// says is the answer of a partner.
+func says(message string) error {
+	_, err := partner(context.Background(), &text{Value: message})
+	return err
+}
+
+// TestACallWaits for its permits, also for the end of a hold, which is no longer than MaxHold.
+func TestACallWaits(t *testing.T) {
+	t.Parallel()
+	for i, name := range []string{"a call", "a stream"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := limiter(t, redistest.BubbleClient(t, redistest.Bubble(t)), limit.FixedWindow{Name: "daily", Limit: 3, Window: 24 * time.Hour})
+			does := direct(l, &grpclimit.ClientOptions{Wait: 25 * time.Hour, MaxHold: time.Minute}, func(string) error { return says("7200000") })[i]
+			began := time.Now()
+			for _, want := range []time.Duration{0, time.Minute, 2 * time.Minute, 24 * time.Hour} {
+				if err := does(t.Context(), create); errors.Is(err, limit.ErrLimited) || time.Since(began).Round(time.Minute) != want {
+					t.Errorf("%s: got %v after %v, want the partner's answer after %v", name, err, time.Since(began), want)
+				}
+			}
+		})
+	}
+}
+
+// TestOnErrorIsTold of decisions without Redis, also of denials, of a hold that Redis did not
+// confirm, and of a settlement that was given up.
+func TestOnErrorIsTold(t *testing.T) {
+	t.Parallel()
+	for i, name := range []string{"a call", "a stream"} {
+		synctest.Test(t, func(t *testing.T) {
+			rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+			l, err := limit.New(rdb, "grpc", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, &limit.Options{Holds: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told []string
+			does := direct(l, &grpclimit.ClientOptions{
+				Settle: func(_ context.Context, method string, _ any, _ error) int64 {
+					return map[string]int64{"settles": 3}[method] - 1
+				},
+				OnError: func(_ context.Context, method string, err error) {
+					what := "decision"
+					if _, is := errors.AsType[*limit.DroppedError](err); is {
+						what = "settlement"
+					} else if strings.Contains(err.Error(), "limit_ban.lua") {
+						what = "hold"
+					}
+					told = append(told, method+" "+what)
+				},
+			}, func(method string) error {
+				rdb.Cut("refused")
+				return says(map[string]string{"holds": "60000"}[method] + "0")
+			})[i]
+			for _, method := range []string{"settles", "decides", "decides", "holds"} {
+				_ = does(t.Context(), method)
+			}
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if want := []string{"decides decision", "decides decision", "holds decision", "holds hold", "settles settlement"}; !slices.Equal(told, want) {
+				t.Errorf("%s: told of %q, want %q", name, told, want)
+			}
+		})
+	}
+}
+
+// TestAClientRefuses what would never work, when it is made.
+func TestAClientRefuses(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	without, err := limit.New(rdb, "grpc", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, make := range map[string]func(l *limit.Limiter, opts *grpclimit.ClientOptions){
+		"grpclimit.UnaryClientInterceptor: ":  func(l *limit.Limiter, opts *grpclimit.ClientOptions) { grpclimit.UnaryClientInterceptor(l, opts) },
+		"grpclimit.StreamClientInterceptor: ": func(l *limit.Limiter, opts *grpclimit.ClientOptions) { grpclimit.StreamClientInterceptor(l, opts) },
+	} {
+		for want, c := range map[string]struct {
+			limiter *limit.Limiter
+			opts    grpclimit.ClientOptions
+		}{
+			"limiter is nil":        {nil, grpclimit.ClientOptions{}},
+			"set its Options.Holds": {without, grpclimit.ClientOptions{}},
+			"Wait is -1s":           {hourly(t, 1), grpclimit.ClientOptions{Wait: -time.Second}},
+			"MaxHold is 1ms":        {hourly(t, 1), grpclimit.ClientOptions{MaxHold: time.Millisecond}},
+			"cannot settle": {
+				limiter(t, rdb, limit.SlidingLog{Limit: 1, Window: time.Hour}),
+				grpclimit.ClientOptions{Settle: func(context.Context, string, any, error) int64 { return 1 }},
+			},
+		} {
+			func() {
+				defer func() {
+					if got := fmt.Sprint(recover()); !strings.HasPrefix(got, name) || !strings.Contains(got, want) {
+						t.Errorf("%s: got the panic %q, want %q in it", name, got, want)
+					}
+				}()
+				make(c.limiter, &c.opts)
+			}()
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
@@ -111,4 +112,15 @@ func hourly(t *testing.T, n int64) *limit.Limiter {
 	t.Helper()
 	_, rdb := redistest.Miniredis(t)
 	return limiter(t, rdb, limit.FixedWindow{Name: "hourly", Limit: n, Window: time.Hour})
+}
+
+// slot is a limit of one call in flight.
+func slot(t *testing.T) *inflight.Limiter {
+	t.Helper()
+	_, rdb := redistest.Miniredis(t)
+	l, err := inflight.New(rdb, "grpc", 1, &inflight.Options{Fail: store.FailClosed, Budget: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
