@@ -197,7 +197,7 @@ func TestAHoldThatRedisDidNotConfirm(t *testing.T) {
 			t.Errorf("the one in line: got %v, want it on hold until then", err)
 		}
 		client.armed.Store(false)
-		if _, err := calls.Begin(t.Context(), "s", 1, nil); !errors.Is(err, outgoing.ErrOnHold) {
+		if _, err := calls.Begin(ended, "s", 1, nil); !errors.Is(err, outgoing.ErrOnHold) {
 			t.Errorf("then: got %v, want it on hold", err)
 		}
 		if d, err := l.Peek(t.Context(), "s"); err != nil || !d.Held() {
@@ -206,6 +206,34 @@ func TestAHoldThatRedisDidNotConfirm(t *testing.T) {
 		time.Sleep(time.Until(over))
 		if _, err := calls.Begin(t.Context(), "s", 1, nil); err != nil || time.Now().After(over) {
 			t.Errorf("after the hold: got %v, %v later, want the permit that the one in line gave back", err, time.Since(over))
+		}
+	})
+}
+
+// TestOnErrorIsToldOfASettlement that was given up, minutes after its call has ended.
+func TestOnErrorIsToldOfASettlement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+		calls, err := outgoing.New(limiter(t, rdb, window, limit.Options{Holds: true}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []error
+		call, err := calls.Begin(t.Context(), "s", 10, func(err error) { told = append(told, err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		rdb.Cut("refused")
+		call.End(t.Context(), 30)
+		if len(told) != 0 {
+			t.Errorf("at once: told of %v, want nothing yet", told)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		var dropped *limit.DroppedError
+		if len(told) != 1 || !errors.As(told[0], &dropped) || dropped.Subject != "s" || dropped.Taken != 10 || dropped.Actual != 30 {
+			t.Errorf("after ten minutes: told of %v, want of the settlement of 10 to 30", told)
 		}
 	})
 }
