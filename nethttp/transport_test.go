@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -405,6 +406,59 @@ func TestABodyThatIsWrittenStaysOne(t *testing.T) {
 	}
 }
 
+// TestSettleReadsTheTrailer of an answer that was read to its end.
+func TestSettleReadsTheTrailer(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "X-Cost")
+		_, _ = io.WriteString(w, "body")
+		w.Header().Set("X-Cost", "7")
+	}))
+	defer server.Close()
+	l := heldLimiter(t, rdb, 100)
+	of := nethttp.NewTransport(nil, l, func(*http.Request) (string, error) { return "s", nil }, &nethttp.TransportOptions{
+		Settle: func(a *http.Response) int64 {
+			cost, _ := strconv.ParseInt(a.Trailer.Get("X-Cost"), 10, 64)
+			return cost
+		},
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := of.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	if d, fault := l.Peek(t.Context(), "s"); string(body) != "body" || err != nil || fault != nil || d.Remaining != 93 {
+		t.Errorf("got %q, %v and %d permits left, %v, want the body, and 7 used as the trailer says", body, err, d.Remaining, fault)
+	}
+}
+
+// idle is a base that counts how often its idle connections were closed.
+type idle struct {
+	partner
+	closed int
+}
+
+func (i *idle) CloseIdleConnections() { i.closed++ }
+
+// TestCloseIdleConnections closes those of base, if it can.
+func TestCloseIdleConnections(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	l, base := heldLimiter(t, rdb, 1), new(idle)
+	for _, of := range []http.RoundTripper{base, partner(nil)} {
+		(&http.Client{Transport: nethttp.NewTransport(of, l, nil, nil)}).CloseIdleConnections()
+	}
+	if base.closed != 1 {
+		t.Errorf("got the connections of base closed %d times, want once", base.closed)
+	}
+}
+
 // TestConcurrencyGivesThePermitBack of a request that finds no slot.
 func TestConcurrencyGivesThePermitBack(t *testing.T) {
 	t.Parallel()
@@ -458,25 +512,34 @@ func TestARequestWaits(t *testing.T) {
 	})
 }
 
-// TestTheSubjectIsTheHost if there is no key.
+// TestTheSubjectIsTheHost if there is no key, also of a request that follows a redirect.
 func TestTheSubjectIsTheHost(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.Miniredis(t)
 	l := heldLimiter(t, rdb, 1000)
-	var sent atomic.Int64
-	of := nethttp.NewTransport(says(&sent, 200), l, nil, nil)
-	for url, subject := range map[string]string{
-		"https://a.example.com/x":     "a.example.com",
-		"https://B.Example.com:443/x": "b.example.com",
-		"http://c.example.com:80":     "c.example.com",
-		"http://d.example.com:443":    "d.example.com:443",
-		"https://[2001:db8::1]:443/x": "[2001:db8::1]",
+	of := nethttp.NewTransport(partner(func(r *http.Request) (*http.Response, error) {
+		a := answerOf(200)
+		if to := r.URL.Query().Get("to"); to != "" {
+			a = answerOf(307, "Location", to)
+		}
+		a.Body = http.NoBody
+		return a, nil
+	}), l, nil, nil)
+	for url, subjects := range map[string][]string{
+		"https://a.example.com/x":                      {"a.example.com"},
+		"https://B.Example.com:443/x":                  {"b.example.com"},
+		"http://c.example.com:80":                      {"c.example.com"},
+		"http://d.example.com:443":                     {"d.example.com:443"},
+		"https://[2001:db8::1]:443/x":                  {"[2001:db8::1]"},
+		"https://e.example.com?to=//f.example.com/new": {"e.example.com", "f.example.com"},
 	} {
 		if status, denied := get(t, of, url); status != 200 {
 			t.Errorf("%s: got %d, %v, want 200", url, status, denied)
 		}
-		if d, err := l.Peek(t.Context(), subject); err != nil || d.Remaining != 999 {
-			t.Errorf("%s: got %d permits left of %q, %v, want 999", url, d.Remaining, subject, err)
+		for _, subject := range subjects {
+			if d, err := l.Peek(t.Context(), subject); err != nil || d.Remaining != 999 {
+				t.Errorf("%s: got %d permits left of %q, %v, want 999", url, d.Remaining, subject, err)
+			}
 		}
 	}
 }
@@ -486,6 +549,10 @@ func TestNewTransportRefuses(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.Miniredis(t)
 	without, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := limit.New(rdb, "partner", []limit.Policy{limit.SlidingLog{Limit: 1, Window: time.Hour}}, &limit.Options{Holds: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -503,6 +570,7 @@ func TestNewTransportRefuses(t *testing.T) {
 		"would be lost":            {without, nethttp.TransportOptions{}},
 		"for no wait":              {good, nethttp.TransportOptions{Wait: -1}},
 		"MaxHold is 2400h0m0s: us": {good, nethttp.TransportOptions{MaxHold: 100 * 24 * time.Hour}},
+		"cannot settle":            {log, nethttp.TransportOptions{Settle: func(*http.Response) int64 { return 1 }}},
 	} {
 		func() {
 			defer func() {
@@ -540,6 +608,38 @@ func TestOnErrorIsTold(t *testing.T) {
 	if d, err := l.Peek(t.Context(), "api.example.com"); err != nil || !d.Held() {
 		t.Errorf("got held %t, %v, want Redis told of the hold", d.Held(), err)
 	}
+}
+
+// TestOnErrorIsToldOfASettlement that was given up, with its request.
+func TestOnErrorIsToldOfASettlement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+		var told []error
+		base := partner(func(*http.Request) (*http.Response, error) {
+			rdb.Cut("refused")
+			a := answerOf(200)
+			a.Body = http.NoBody
+			return a, nil
+		})
+		of := nethttp.NewTransport(base, heldLimiter(t, rdb, 10), nil, &nethttp.TransportOptions{
+			Settle: func(*http.Response) int64 { return 3 },
+			OnError: func(r *http.Request, err error) {
+				if told = append(told, err); r.URL.String() != api {
+					t.Errorf("told of %v with a request of %v, want %s", err, r.URL, api)
+				}
+			},
+		})
+		if status, denied := get(t, of, api); status != 200 || len(told) != 0 {
+			t.Errorf("got %d, %v, and OnError told of %v, want 200 and nothing yet", status, denied, told)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		var dropped *limit.DroppedError
+		if len(told) != 1 || !errors.As(told[0], &dropped) || dropped.Taken != 1 || dropped.Actual != 3 {
+			t.Errorf("then: OnError was told of %v, want of the settlement that was given up", told)
+		}
+	})
 }
 
 // TestRequestsThatAreRefusedTogether put the host on hold once.
