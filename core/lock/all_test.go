@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
@@ -99,6 +100,9 @@ func TestTheLossOfOneLockEndsTheContextOfAll(t *testing.T) {
 			if was, err := other.ForceRelease(t.Context(), "b"); !was || err != nil {
 				t.Errorf("ForceRelease: got %v, %v, want true and no error", was, err)
 			}
+			if one, ok := lock.FromContext(ctx); ok {
+				t.Errorf("FromContext: got a lock with the fence %d, want none", one.Fence())
+			}
 			<-ctx.Done()
 			if cause := context.Cause(ctx); !errors.Is(cause, lock.ErrLost) || !errors.Is(held.Err(), lock.ErrLost) {
 				t.Errorf("after the loss: got the cause %v and Err %v, want ErrLost", cause, held.Err())
@@ -110,6 +114,109 @@ func TestTheLossOfOneLockEndsTheContextOfAll(t *testing.T) {
 		}
 		for _, key := range []string{"a", "b", "c"} {
 			freeSoon(t, other, key)
+		}
+	})
+}
+
+// TestAcquireAllWaitsOnce for all keys together.
+func TestAcquireAllWaitsOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
+		const wait = time.Second
+		l, other := locker(t, rdb, "neap", &lock.Options{Wait: wait}), locker(t, rdb, "neap", nil)
+		for _, key := range []string{"a", "b"} {
+			held, err := other.Try(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if key == "a" {
+				time.AfterFunc(wait*8/10, func() { release(t, held) })
+			}
+		}
+		began := time.Now()
+		_, err := l.AcquireAll(t.Context(), "a", "b")
+		if took := time.Since(began); !errors.Is(err, lock.ErrHeld) || took != wait {
+			t.Errorf("got %v after %v, want ErrHeld after %v", err, took, wait)
+		}
+		if held, err := other.Try(t.Context(), "a"); err != nil {
+			t.Errorf("then: got %v, want the lock that it got first", err)
+		} else {
+			release(t, held)
+		}
+	})
+}
+
+// TestALossWhileAcquireAllWaits for another lock is its error, and nothing stays locked.
+func TestALossWhileAcquireAllWaits(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
+		l, other := locker(t, rdb, "neap", &lock.Options{Lease: 3 * time.Second}), locker(t, rdb, "neap", nil)
+		held, err := other.Try(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error)
+		go func() {
+			_, err := l.AcquireAll(t.Context(), "a", "b")
+			got <- err
+		}()
+		time.Sleep(time.Second)
+		if was, err := other.ForceRelease(t.Context(), "a"); !was || err != nil {
+			t.Errorf("ForceRelease: got %v, %v, want true and no error", was, err)
+		}
+		time.Sleep(2 * time.Second)
+		release(t, held)
+		if err := <-got; !errors.Is(err, lock.ErrLost) {
+			t.Errorf("got %v, want ErrLost", err)
+		}
+		for _, key := range []string{"a", "b"} {
+			if s, err := other.Inspect(t.Context(), key); err != nil || s.Held {
+				t.Errorf("%s: got %+v, %v, want it free", key, s, err)
+			}
+		}
+	})
+}
+
+// TestAPanicReleasesAllLocks, and propagates.
+func TestAPanicReleasesAllLocks(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
+		l := locker(t, rdb, "neap", nil)
+		func() {
+			defer func() {
+				if p := recover(); p != errJob {
+					t.Errorf("got the panic %v, want %v", p, errJob)
+				}
+			}()
+			_ = l.DoAll(t.Context(), []string{"a", "b"}, func(context.Context, *lock.Locks) error { panic(errJob) })
+		}()
+		for _, key := range []string{"a", "b"} {
+			if s, err := l.Inspect(t.Context(), key); err != nil || s.Held {
+				t.Errorf("%s: got %+v, %v, want it free", key, s, err)
+			}
+		}
+	})
+}
+
+// TestReleaseJoinsWhatEachSays of the locks that were lost.
+func TestReleaseJoinsWhatEachSays(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
+		l, other := locker(t, rdb, "neap", nil), locker(t, rdb, "neap", nil)
+		held, err := l.AcquireAll(t.Context(), "a", "b", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"a", "b"} {
+			if was, err := other.ForceRelease(t.Context(), key); !was || err != nil {
+				t.Errorf("ForceRelease of %s: got %v, %v, want true and no error", key, was, err)
+			}
+		}
+		if _, err := other.Try(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrLost) || !errors.Is(err, lock.ErrTakenByOther) {
+			t.Errorf("got %v, want ErrLost of one and ErrTakenByOther of another", err)
 		}
 	})
 }
