@@ -134,7 +134,7 @@ browser: chromium ## use the pages of the console and of play in a headless Chro
 	cd console/browsertest && go test -count=1 -timeout 20m ./...
 
 .PHONY: mutants
-mutants: redis ## make mutants of the adapters and of limits; the tests must catch each
+mutants: redis ## make mutants of the adapters, limits, calls to others and locks; the tests must catch each
 	go run ./internal/mutants $(if $(NIGHT),-night $(NIGHT))
 
 .PHONY: fuzz

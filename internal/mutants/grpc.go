@@ -33,6 +33,8 @@ var grpcBugs = []source{
 		{"a stream ends twice", "if ended.Swap(true) {", "if ended.Swap(true) && false {"},
 		{"a denial has no status", "return &refused{err, st}", "_ = st\n\treturn err"},
 		{"a caller that went away is told of an outage", "case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):", "case false:"},
+		{"any number of calls is in flight", "Concurrency: c.opts.Concurrency, ", ""},
+		{"errors are told to nobody", "\t\t\tc.opts.OnError(ctx, method, err)\n", ""},
 		{"an estimate is never settled", "used = c.opts.Settle(ctx, method, answer, err)", "c.opts.Settle(ctx, method, answer, err)"},
 	}},
 }

@@ -1,6 +1,7 @@
-// Mutants shows that tests can fail: the contract of the adapters, and the tests of limits.
-// It changes one place of a source at a time. Each change is a mistake that is easily made
-// there. Mutants runs the package's tests on the changed source, and expects them to fail:
+// Mutants shows that tests can fail: the contract of the adapters, and the tests of limits,
+// of calls to others and of several locks. It changes one place of a source at a time. Each
+// change is a mistake that is easily made there. Mutants runs the package's tests on the
+// changed source, and expects them to fail:
 //
 //	go run ./internal/mutants [-of core/limit] [-night 2] [-v]
 //

@@ -40,6 +40,8 @@ var targets = []target{
 	{name: "fiber3limit", sources: fiber3Bugs},
 	{name: "grpclimit", sources: grpcBugs},
 	{name: "hertzlimit", sources: hertzBugs},
+	{name: "core/outgoing", sources: outgoingBugs},
+	{name: "core/lock", sources: lockBugs, tests: "^(TestAcquireAll|TestALoss|TestAPanicReleases|TestReleaseJoins|TestTheLossOfOneLock)"},
 	{name: "core/limit/internal/kind", sources: kindBugs, busy: true},
 	{name: "core/limit/internal/line", sources: lineBugs, busy: true},
 	{name: "core/limit", sources: slices.Concat(limitScripts, limitBugs), tests: "^TestTable$", instead: limitTests, busy: true, growing: true},
