@@ -53,10 +53,10 @@ func publicDER(key any) []byte {
 	return der
 }
 
-// certified is a certificate of a key, signed by itself.
+// certified is a certificate of a key, signed by itself. It was over in 2004, and still proves.
 func certified(key crypto.Signer, template *x509.Certificate) string {
 	template.Subject = pkix.Name{CommonName: "provider", Organization: []string{"Authority"}, Country: []string{"CN"}}
-	template.NotAfter = time.Unix(1<<32, 0)
+	template.NotAfter = time.Unix(1<<30, 0)
 	template.BasicConstraintsValid = true
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
