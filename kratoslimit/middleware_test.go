@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	kerrors "github.com/go-kratos/kratos/v2/errors"
 	"github.com/go-kratos/kratos/v2/middleware"
 	"github.com/go-kratos/kratos/v2/middleware/recovery"
+	"github.com/go-kratos/kratos/v2/transport"
 	kgrpc "github.com/go-kratos/kratos/v2/transport/grpc"
 	khttp "github.com/go-kratos/kratos/v2/transport/http"
 	"google.golang.org/grpc"
@@ -209,32 +211,42 @@ func TestAHandlerFindsTheDecision(t *testing.T) {
 	}
 }
 
-// TestCountGetsTheStatusThatIsSent over HTTP.
-func TestCountGetsTheStatusThatIsSent(t *testing.T) {
+// TestCountAndSettleGetTheStatusThatIsSent over HTTP, and neither a header nor a body.
+func TestCountAndSettleGetTheStatusThatIsSent(t *testing.T) {
 	t.Parallel()
-	var seen int
-	l := hourly(t, 100)
-	m := kratoslimit.Middleware(gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: func(status int) bool {
-		seen = status
-		return gate.OnlyFailures(status)
-	}}))
+	var counted int
+	var settled gate.Reply
+	l, estimates := hourly(t, 100), hourly(t, 100)
+	m := kratoslimit.Middleware(gate.Chain(
+		gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: func(status int) bool {
+			counted = status
+			return gate.OnlyFailures(status)
+		}}),
+		gate.RateLimit(estimates, everyone, &gate.RateLimitOptions{Settle: func(_ gate.Request, reply *gate.Reply) int64 {
+			settled = *reply
+			return 3
+		}}),
+	))
 	failures := map[string]error{
 		"none": nil, "conflict": kerrors.Conflict("", ""), "teapot": kerrors.New(418, "", ""), "status": status.Error(codes.NotFound, ""), "wrapped": fmt.Errorf("an %w", kerrors.Forbidden("", "")), "other": io.EOF,
 	}
-	post := overHTTP(t, &orders{create: func(_ context.Context, message *text) (*text, error) {
+	post := overHTTP(t, &orders{create: func(ctx context.Context, message *text) (*text, error) {
+		if tr, ok := transport.FromServerContext(ctx); ok {
+			tr.ReplyHeader().Set("X-Own", "a")
+		}
 		return message, failures[message.GetValue()]
 	}}, khttp.Middleware(m))
-	counted := int64(0)
+	failed := int64(0)
 	for message, want := range map[string]int{"none": 200, "conflict": 409, "teapot": 418, "status": 404, "wrapped": 403, "other": 500} {
-		if a, _ := post(message, nil); a.StatusCode != want || seen != want {
-			t.Errorf("%s: got a %d, and Count %d, want %d", message, a.StatusCode, seen, want)
+		if a, _ := post(message, nil); a.StatusCode != want || counted != want || !reflect.DeepEqual(settled, gate.Reply{Status: want, Partial: true}) {
+			t.Errorf("%s: got a %d, Count got %d and Settle %+v, want %d, Partial, and neither header nor body", message, a.StatusCode, counted, settled, want)
 		}
 		if want >= 400 {
-			counted++
+			failed++
 		}
 	}
-	if got := left(t, l); got != 100-counted {
-		t.Errorf("got %d left, want %d", got, 100-counted)
+	if got, of := left(t, l), left(t, estimates); got != 100-failed || of != 100-3*6 {
+		t.Errorf("got %d left by Count and %d by Settle, want %d and 82", got, of, 100-failed)
 	}
 }
 
