@@ -184,24 +184,29 @@ func TestFingerprintBodyErrors(t *testing.T) {
 	}
 }
 
-// A body is hashed where it is in memory, however many parts it has.
+// A body is hashed where it is in memory, however many parts it has. The canonical form of JSON is
+// in memory twice, however deep it is nested.
 func TestFingerprintAllocations(t *testing.T) {
-	const size = 1 << 20
-	bodies := map[string]string{
-		"text/plain":                      strings.Repeat("x", size),
-		"multipart/form-data; boundary=b": strings.Repeat("--b\r\n\r\n", size/7) + "--b--",
-	}
-	for kind, body := range bodies {
-		q := asked{"POST", "/", "", kind, body}.request()
+	const size, depth = 1 << 20, 100
+	for kind, c := range map[string]struct {
+		body string
+		how  Fingerprint
+		most int64
+	}{
+		"text/plain":                      {strings.Repeat("x", size), AsSent, size / 8},
+		"multipart/form-data; boundary=b": {strings.Repeat("--b\r\n\r\n", size/7) + "--b--", AsSent, size / 8},
+		"application/json":                {strings.Repeat(`{"a":`, depth) + `"` + strings.Repeat("x", size) + `"` + strings.Repeat("}", depth), CanonicalJSON, 3*size + size/4}, // and the text of the string
+	} {
+		q := asked{"POST", "/", "", kind, c.body}.request()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := fingerprint(q, 2*size, AsSent); err != nil {
+		if _, err := fingerprint(q, 2*size, c.how); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
-		beside := int64(after.TotalAlloc-before.TotalAlloc) - int64(len(body)) // incoming copies it
-		if beside > size/8 {
-			t.Errorf("%s: got %d bytes allocated in addition to the body, want %d at most", kind, beside, size/8)
+		beside := int64(after.TotalAlloc-before.TotalAlloc) - int64(len(c.body)) // incoming copies it
+		if beside > c.most {
+			t.Errorf("%s: got %d bytes allocated in addition to the body, want %d at most", kind, beside, c.most)
 		}
 	}
 }
