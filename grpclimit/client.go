@@ -97,7 +97,7 @@ func UnaryClientInterceptor(limiter *limit.Limiter, opts *ClientOptions) grpc.Un
 		err = errPanic
 		defer func() { c.end(ctx, method, call, answer, err) }()
 		err = invoke(ctx, method, message, answer, cc, options...)
-		c.answered(ctx, method, call, err)
+		c.answered(ctx, call, err)
 		return err
 	}
 }
@@ -119,7 +119,7 @@ func StreamClientInterceptor(limiter *limit.Limiter, opts *ClientOptions) grpc.S
 			}
 			outgoing.Contained(func() {
 				defer func() { c.end(ctx, method, call, nil, err) }()
-				c.answered(ctx, method, call, err)
+				c.answered(ctx, call, err)
 			})
 		}
 		opened := false
@@ -223,7 +223,7 @@ func (c *client) begin(ctx context.Context, method string, message any, cc *grpc
 }
 
 // answered heeds what the partner says. What another interceptor has denied says nothing of it.
-func (c *client) answered(ctx context.Context, method string, call *outgoing.Call, err error) {
+func (c *client) answered(ctx context.Context, call *outgoing.Call, err error) {
 	if errors.Is(err, limit.ErrLimited) {
 		return
 	}

@@ -126,7 +126,7 @@ func given(ctx context.Context, l *limit.Limiter, subject string) (texts []strin
 	case err != nil && !unconfirmed(ctx, err):
 		err = &failure{exitRefused, fmt.Errorf("%s was given policies that %w, so the limiter's own count: %w; neap limit list shows all of them, and neap limit unset ends them", subject, errUnreadable, err)}
 	}
-	texts = []string{}
+	texts = make([]string, 0, len(policies))
 	for _, p := range policies {
 		texts = append(texts, limit.Policies{p}.String())
 	}

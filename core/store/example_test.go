@@ -63,14 +63,14 @@ func ExampleStore_Drain() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
 	for range 3 {
-		if _, err := limiter.Take(ctx, "user-17"); err != nil {
+		if _, err := limiter.Take(context.Background(), "user-17"); err != nil {
 			log.Fatal(err)
 		}
 	}
 	// At the end of the process, after the last request: it gives back what was charged ahead.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
 	fmt.Println(st.Drain(ctx))
 	// Output: <nil>
 }

@@ -26,7 +26,7 @@ var grpcBugs = []source{
 	}},
 	{"grpclimit/client.go", []bug{
 		{"an Unavailable holds all processes back", "if st.Code() != codes.ResourceExhausted {", "if st.Code() == codes.OK {"},
-		{"what the partner says is not heard", "c.answered(ctx, method, call, err)\n\t\treturn err", "return err"},
+		{"what the partner says is not heard", "c.answered(ctx, call, err)\n\t\treturn err", "return err"},
 		{"a denial by neap is taken for the partner's", "if errors.Is(err, limit.ErrLimited) {", "if false {"},
 		{"a call that panics stays in flight", "defer func() { c.end(ctx, method, call, answer, err) }()\n\t\terr = invoke", "err = invoke"},
 		{"a stream that could not be opened stays in flight", "if opened = true; err != nil {", "if opened = true; false {"},
