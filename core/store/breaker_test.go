@@ -29,10 +29,10 @@ func TestThePageTellsWhenTheBreakerOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("after %d failures in a row, or when of %d calls or more %g %% failed, within %v and not before %v "+
-		"(%d and %d budgets of %v). Nothing is sent then, but every %v one request asks",
-		store.TripInARow, store.TripOf, store.TripRatio*100, store.TripBudgets*limit.DefaultBudget, store.LeastBudgets*limit.DefaultBudget,
-		store.TripBudgets, store.LeastBudgets, limit.DefaultBudget, store.OpenFor)
+	want := fmt.Sprintf("if %d calls in a row fail, or %g %% of at least %d calls, within %v (%d budgets of %v) and for at least %v (%d budgets). "+
+		"While it is open, one request asks Redis every %v",
+		store.TripInARow, store.TripRatio*100, store.TripOf, store.TripBudgets*limit.DefaultBudget, store.TripBudgets, limit.DefaultBudget,
+		store.LeastBudgets*limit.DefaultBudget, store.LeastBudgets, store.OpenFor)
 	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
 		t.Errorf("docs/operations.md: got no such sentence, want: %s", want)
 	}
