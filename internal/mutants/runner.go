@@ -194,7 +194,7 @@ func (r *runner) overlay(binary string, changed map[string][]byte) (path string,
 
 // execute runs a package's tests.
 func (r *runner) execute(ctx context.Context, m mutant, binary string) (output string, passed bool) {
-	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+m.tests)
+	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+m.limit().String(), "-test.run="+m.tests)
 	tests.Dir = filepath.Join(r.root, m.target)
 	tests.Env = append(os.Environ(), scriptsEnv+"="+r.scripts(m), "NEAP_TEST_SCALE="+m.scale())
 	out, err := tests.CombinedOutput()
@@ -202,6 +202,14 @@ func (r *runner) execute(ctx context.Context, m mutant, binary string) (output s
 		fmt.Printf("%s:\n%s\n", m.name, out)
 	}
 	return string(out), err == nil
+}
+
+// limit is longer where all tests of a package run beside mutants that are busy.
+func (m mutant) limit() time.Duration {
+	if m.file == "" && m.busy {
+		return 10 * limit
+	}
+	return limit
 }
 
 // scale is how much the tests generate: more if only few of them run.
