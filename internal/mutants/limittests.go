@@ -8,12 +8,12 @@ var limitTests = withRows(map[string]string{
 	"lua/limits/shared.lua":    "TestMerged|TestABroken",
 	"lua/limits/ban.lua":       features("ban|all"),
 	"lua/limits/estimates.lua": features("lease") + "|Estimate",
-	"lua/limits/take.lua":      features("together|plain|broken|ban|hold|overridden|shadow|all|lease|kept"),
+	"lua/limits/take.lua":      features("together|plain|broken|ban|hold|overridden|shadow|all|lease|kept") + "|TestEachCommandMadeToFail",
 	"lua/limits/settled.lua":   features("refund|settle|instances|kept|lease|changed|all"),
 	"lua/limits/settle.lua":    features("refund|settle|instances|kept|lease|changed|all"),
 	"lua/limit_ban.lua":        features("ban|hold|all"),
 	"lua/limit_renew.lua":      features("lease"),
-	"lua/limit_override.lua":   features("overridden"),
+	"lua/limit_override.lua":   features("overridden") + "|Override",
 
 	"core/limit/internal/kind/bucket.go":      rows("fast") + "|", // and those that withRows adds
 	"core/limit/internal/kind/window.go":      "TestARefundAfterAReset|",
