@@ -36,7 +36,7 @@ func item(before ...made) func(args ...any) scripttest.Call {
 				}
 			}
 			began := rdb.Time(tb.Context()).Val()
-			redistest.Await(tb, 5*time.Second, "the lease of what is to lapse to be over", func() bool {
+			redistest.Await(tb, 30*time.Second, "the lease of what is to lapse to be over", func() bool {
 				return rdb.Time(tb.Context()).Val().Sub(began) > 2*time.Millisecond
 			})
 		}

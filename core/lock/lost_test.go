@@ -67,7 +67,7 @@ func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string,
 		t.Fatal(err)
 	}
 	if !plain {
-		redistest.Await(t, 5*time.Second, "a renewal", func() bool { return time.Since(began) > ttl/2 })
+		redistest.Await(t, 30*time.Second, "a renewal", func() bool { return time.Since(began) > ttl/2 })
 	}
 	rdb.Cut(how)
 	<-held.Context().Done()
@@ -330,7 +330,7 @@ func TestReleaseGoesOnInTheBackground(t *testing.T) {
 		})
 	}
 	t.Logf("all were free after %v", time.Since(began))
-	redistest.Await(t, 5*time.Second, "the end of it", func() bool { return l.Stats().Undoing == 0 })
+	redistest.Await(t, 30*time.Second, "the end of it", func() bool { return l.Stats().Undoing == 0 })
 }
 
 // TestFullServer uses a server without free memory. It grants no lock, and keeps nothing

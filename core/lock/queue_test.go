@@ -109,7 +109,7 @@ func TestOneCallerOfAProcessAsks(t *testing.T) {
 			})
 		}
 		inLine(t, l, callers)
-		redistest.Await(t, 5*time.Second, "the first to ask", func() bool { return asked() >= c.before })
+		redistest.Await(t, 30*time.Second, "the first to ask", func() bool { return asked() >= c.before })
 		began := time.Now()
 		release(t, held)
 		wg.Wait()

@@ -107,7 +107,7 @@ func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 		}
 		slow.Deliver(t)
 		freeSoon(t, other, "key")
-		redistest.Await(t, 5*time.Second, "the count of it", func() bool { return l.Stats().Undone == 1 })
+		redistest.Await(t, 30*time.Second, "the count of it", func() bool { return l.Stats().Undone == 1 })
 	})
 }
 

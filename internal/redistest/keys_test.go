@@ -76,7 +76,7 @@ func TestEachExpiresKeysByTheClock(t *testing.T) {
 		if err := rdb.Set(t.Context(), prefix, "v", 50*time.Millisecond).Err(); err != nil {
 			t.Fatal(err)
 		}
-		Await(t, 5*time.Second, "the key to expire", func() bool {
+		Await(t, 30*time.Second, "the key to expire", func() bool {
 			return rdb.Exists(t.Context(), prefix).Val() == 0
 		})
 	})
