@@ -117,7 +117,14 @@ func TestBanHeals(t *testing.T) {
 			t.Errorf("%s: got a ban of %v that is kept for %v, want %v and %v", spoil, left, ttl, short.For, short.For+short.Max)
 		}
 	}
+	window, _, _ := strings.Cut(key, "!")
 	m.SetTime(now.Add(-24*time.Hour + short.For))
+	must(rdb.Persist(t.Context(), key).Result())(t)
+	must(rdb.Del(t.Context(), window).Result())(t)
+	if d := must(l.Take(t.Context(), "s"))(t); !d.Allowed || m.TTL(key) == 0 {
+		t.Log(m.Dump())
+		t.Errorf("after the ban has ended, a request with room: got %+v and a record that lives for %v, want it granted and a time to live", d, m.TTL(key))
+	}
 	if d := must(l.Take(t.Context(), "s"))(t); d.Banned() {
 		t.Errorf("after the ban has ended: got %+v, want a denial by the window alone", d)
 	}

@@ -82,7 +82,7 @@ func TestANumberThatNeapNeverWrites(t *testing.T) {
 	srv := redistest.Standalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	for name, p := range counters {
-		for with, policies := range map[string][]limit.Policy{"alone": {p}, "set": {p, limit.TokenBucket{Name: "beside", Rate: 1, Per: time.Hour}}} {
+		for with, policies := range besideOthers(p) {
 			l := must(limit.New(storetest.At(t, srv.Client(t), prefix), name+with, policies, closed(time.Minute)))(t)
 			must(l.Take(t.Context(), "s"))(t)
 			key := redistest.KeysOf(t, admin, prefix+":limit:"+name+with+":{s}:"+p.PolicyName())[0]
@@ -104,17 +104,49 @@ func TestADebtThatIsTooLargeIsHealed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	l := must(limit.New(storetest.At(t, srv.Client(t), prefix), "healed", []limit.Policy{limit.TokenBucket{Rate: 5000, Per: time.Second, Burst: 5_000_000}}, closed(time.Minute)))(t)
-	must(l.TakeN(t.Context(), "s", 4_000_000))(t)
-	key := redistest.KeysOf(t, admin, prefix+":limit:healed")[0]
-	gone := must(admin.Get(t.Context(), key).Int64())(t) // without a slack: a permit drains in a whole number of ticks
-	must(admin.Do(t.Context(), "set", key, gone+time.Hour.Microseconds(), "keepttl").Result())(t)
-	if d := must(l.Take(t.Context(), "s"))(t); d.Allowed || d.Remaining != 0 || d.ResetAfter > 1000*time.Second {
-		t.Errorf("a debt of more than an hour: got %+v, want a denial for as much debt as there can be, which drains in 1,000 s", d)
+	for name, policies := range besideOthers(limit.TokenBucket{Rate: 5000, Per: time.Second, Burst: 5_000_000}) {
+		l := must(limit.New(storetest.At(t, srv.Client(t), prefix), "healed"+name, policies, closed(time.Minute)))(t)
+		must(l.TakeN(t.Context(), "s", 4_000_000))(t)
+		key := redistest.KeysOf(t, admin, prefix+":limit:healed"+name+":{s}:"+policies[0].PolicyName())[0]
+		gone := must(admin.Get(t.Context(), key).Int64())(t) // without a slack: a permit drains in a whole number of ticks
+		must(admin.Do(t.Context(), "set", key, gone+time.Hour.Microseconds(), "keepttl").Result())(t)
+		if d := must(l.Take(t.Context(), "s"))(t); d.Allowed || d.Remaining != 0 || d.ResetAfter > 1000*time.Second {
+			t.Errorf("%s: a debt of more than an hour: got %+v, want a denial for as much debt as there can be, which drains in 1,000 s", name, d)
+		}
+		if left := must(admin.Get(t.Context(), key).Int64())(t) - redistest.Time(t, admin).UnixMicro(); left > (1000 * time.Second).Microseconds() {
+			t.Errorf("%s: after the denial: got a debt that is gone in %d µs, want 1,000 s at most", name, left)
+		}
 	}
-	if left := must(admin.Get(t.Context(), key).Int64())(t) - redistest.Time(t, admin).UnixMicro(); left > (1000 * time.Second).Microseconds() {
-		t.Errorf("after the denial: got a debt that is gone in %d µs, want 1,000 s at most", left)
+}
+
+// TestALogAheadOfTheClock: the clock was ahead when its entries were written.
+func TestALogAheadOfTheClock(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	for name, policies := range besideOthers(limit.SlidingLog{Limit: 2, Window: time.Minute}) {
+		l := must(limit.New(storetest.At(t, srv.Client(t), prefix), "ahead"+name, policies, closed(time.Minute)))(t)
+		must(l.TakeN(t.Context(), "s", 2))(t)
+		key := redistest.KeysOf(t, admin, prefix+":limit:ahead"+name+":{s}:"+policies[0].PolicyName())[0]
+		for place := range int64(2) {
+			must(admin.LSet(t.Context(), key, place, redistest.Time(t, admin).Add(time.Hour).UnixMicro()).Result())(t)
+		}
+		for _, what := range []string{"Peek", "Take", "Peek"} {
+			ask := map[string]func(context.Context, string) (limit.Decision, error){"Peek": l.Peek, "Take": l.Take}[what]
+			if d := must(ask(t.Context(), "s"))(t); d.Allowed || d.RetryAfter > time.Minute {
+				t.Errorf("%s, %s: got %+v, want a denial for a minute at most", name, what, d)
+			}
+			newest := must(admin.LIndex(t.Context(), key, -1).Int64())(t)
+			if ahead := time.UnixMicro(newest).After(redistest.Time(t, admin)); what == "Take" && ahead {
+				t.Errorf("%s: after a denial: got entries that lie ahead, want them as of now", name)
+			}
+		}
 	}
+}
+
+// besideOthers returns a policy alone and in a set.
+func besideOthers(p limit.Policy) map[string][]limit.Policy {
+	return map[string][]limit.Policy{"alone": {p}, "set": {p, limit.TokenBucket{Name: "beside", Rate: 1e9, Per: time.Hour}}}
 }
 
 // TestABucketOnACoarserTick: with these numbers, microseconds would not be exact.

@@ -215,6 +215,23 @@ func TestDenialsOfOtherNumbersAreNotRemembered(t *testing.T) {
 	}
 }
 
+// TestAProcessGivesNothingBackUnderOtherNumbers: a bucket with other numbers has charged since.
+func TestAProcessGivesNothingBackUnderOtherNumbers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ten := newTestLocal(t, nil, limit.KeepOnChange(numbered["bucket"](10)))
+		twenty := must(ten.With(limit.KeepOnChange(numbered["bucket"](20))))(t)
+		d := take(t, ten, "s", 5)
+		take(t, twenty, "s", 1)
+		if err := d.Refund(t.Context()); !errors.Is(err, limit.ErrRefund) {
+			t.Errorf("a refund of 5 after another bucket has charged 1: got %v, want ErrRefund", err)
+		}
+		if d := take(t, twenty, "s", 1); d.Remaining != 13 {
+			t.Errorf("after it, and one more: got %d of 20 left, want 13", d.Remaining)
+		}
+	})
+}
+
 // A denial does not rewrite the record, except that it repairs a time to live that is too
 // long. It does not cut a debt to the smaller capacity.
 func TestKeptBucketHeals(t *testing.T) {

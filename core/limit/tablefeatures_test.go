@@ -62,7 +62,12 @@ var features = []feature{
 		}
 		return s
 	}},
-	{name: "together", walks: 3, acts: []func(*walk){(*walk).together, (*walk).spoiledTogether}},
+	{name: "together", walks: 3, acts: []func(*walk){(*walk).together, (*walk).spoiledTogether}, change: func(rng *rand.Rand, s spec) spec {
+		if rng.IntN(3) == 0 {
+			s.ban = randomBan(rng)
+		}
+		return s
+	}},
 	{name: "waiting", acts: []func(*walk){(*walk).wait}},
 	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
 		return shared(settled(rng, s))

@@ -102,7 +102,7 @@ var limitScripts = []source{
 		{"a log tells the wrong time of the next", "oldest + length - now, retry", "newest + length - now, retry"},
 		{"a log's denial does not heal its time to live", "if left == -1 or left > longest then", "if false then"},
 		{"a log tells the wrong retry", "min(cost - limit, 0) - 1)", "min(cost - limit, 0))"},
-		{"a log whose entries lie ahead tells a retry of more than a window", "return min(whole(call('LINDEX', key, min(cost - limit, 0) - 1)) or now, now) + length - now", "return call('LINDEX', key, min(cost - limit, 0) - 1) + length - now"},
+		{"a log of entries to come tells more than a window", "return min(whole(call('LINDEX', key, min(cost - limit, 0) - 1)) or now, now) + length - now", "return call('LINDEX', key, min(cost - limit, 0) - 1) + length - now"},
 		{"a log that is empty tells when its last one left", "if gone == size then", "if false then"},
 		{"a log grants one too many", "used + about > limit\n", "used + about > limit + 1\n"},
 		{"a log gives back all of a moment", "call('LREM', key, more, told)", "call('LREM', key, '0', told)"},

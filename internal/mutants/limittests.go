@@ -8,7 +8,7 @@ var limitTests = withRows(map[string]string{
 	"lua/limits/shared.lua":    "TestMerged|TestABroken",
 	"lua/limits/ban.lua":       features("ban|all"),
 	"lua/limits/estimates.lua": features("lease") + "|Estimate",
-	"lua/limits/take.lua":      features("together|plain|broken|ban|hold|overridden|shadow|all|lease|kept") + "|TestEachCommandMadeToFail",
+	"lua/limits/take.lua":      features("together|plain|broken|ban|hold|overridden|shadow|all|lease|kept") + "|Heal|TestMerged|TestEachCommandMadeToFail|TestALogAhead|TestNoEstimateIsKept",
 	"lua/limits/settled.lua":   features("refund|settle|instances|kept|lease|changed|all"),
 	"lua/limits/settle.lua":    features("refund|settle|instances|kept|lease|changed|all"),
 	"lua/limit_ban.lua":        features("ban|hold|all"),
@@ -17,6 +17,7 @@ var limitTests = withRows(map[string]string{
 
 	"core/limit/internal/kind/bucket.go":      rows("fast") + "|", // and those that withRows adds
 	"core/limit/internal/kind/window.go":      "TestARefundAfterAReset|",
+	"core/limit/internal/kind/kept.go":        "TestAProcessGivesNothingBack|",
 	"core/limit/internal/kind/ban.go":         features("ban|hold|outages|all"),
 	"core/limit/internal/cells/banrecords.go": features("outages") + "|TestAnOutageLiftsNoBan|TestABanEndsInAnOutage|TestRedisDecidesAloneAgain|TestReadingsThatCrossAChange",
 	"core/limit/hold.go":                      features("hold"),
@@ -70,6 +71,7 @@ var limitTests = withRows(map[string]string{
 	"a reset leaves the seed":                                features("outages") + "|Seed|Reset",
 	"a fast bucket ignores its tick":                         "TestABucketOnACoarserTick",
 	"a ban reaches further than it is long":                  "TestABanDoesNotReachFurtherThanItIsLong",
+	"a log of entries to come tells more than a window":      "TestALogAhead",
 	"a kept bucket counts beyond what is exact":              "TestKeptBucketNeverDrifts",
 })
 
