@@ -291,7 +291,7 @@ func TestAFloodLiftsNoBan(t *testing.T) {
 // has its ban lifted, or has a ban that ends.
 func TestNothingThatDoesNotLastDisplacesABan(t *testing.T) {
 	t.Parallel()
-	const most = 100
+	const most = 40
 	for mode, opts := range deciding {
 		for name, other := range map[string]func(ctx context.Context, l *limit.Limiter, subject string) error{
 			"an Unban without a ban": func(ctx context.Context, l *limit.Limiter, subject string) error {

@@ -55,7 +55,7 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 					l := must(New(rdb, "bounded", []Policy{first}, &opts))(t)
 					l.plans = newPlans(most)
 					var requests []string
-					for i := range 5 * most {
+					for i := range 3 * most {
 						subject, plan := of(i)
 						request := fmt.Sprintf("GET /search?user=%04d&q=", subject) + strings.Repeat("x", 100)
 						requests = append(requests, request)
@@ -81,7 +81,7 @@ func TestWhatIsKeptIsBoundedInEachKey(t *testing.T) {
 					}
 					kept := c.kept(l)
 					if len(kept) > most || len(kept) == 0 {
-						t.Errorf("after %d requests: got %d kept, want some, and at most %d", 5*most, len(kept), most)
+						t.Errorf("after %d requests: got %d kept, want some, and at most %d", 3*most, len(kept), most)
 					}
 					if n := l.plans.made.Len(); n > most {
 						t.Errorf("got %d limiters of With kept, want at most %d", n, most)

@@ -115,7 +115,7 @@ func TestInstancesShareALimit(t *testing.T) {
 				befores = []int64{0, min(10, c.burst), c.burst}
 			}
 			controlled := true
-			if redistest.Race { // it has nothing to find here; soak runs all without it
+			if redistest.Race { // it has nothing to find here; make full runs all without it
 				befores = befores[1:2]
 				_, controlled = p.(limit.FixedWindow)
 			}

@@ -30,7 +30,7 @@ func TestExactUnderContention(t *testing.T) {
 		t.Run(policies[len(policies)-1].PolicyName()+fmt.Sprint(len(policies)), func(t *testing.T) {
 			t.Parallel()
 			redistest.EachReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
-				admitted, began, ended := contend(t, connect, prefix, policies, 64*12)
+				admitted, began, ended := contend(t, connect, prefix, policies, 64*8)
 				refilled := int64(0)
 				if _, ok := policies[0].(limit.TokenBucket); ok && len(policies) == 1 {
 					refilled = int64(ended.Sub(began)/(time.Hour/most)) + 1
