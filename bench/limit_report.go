@@ -74,6 +74,11 @@ func (r *results) queueTargets() []target {
 		{bucketName, cell{admitted, all, 256, false}, 3.5},
 		{bucketName, cell{admitted, one, 256, true}, 12},
 		{bucketName, cell{admitted, all, 256, true}, 9},
+		{bothName, cell{admitted, one, 16, false}, 1.5},
+		{bothName, cell{admitted, one, 256, false}, 6},
+		{bothName, cell{admitted, all, 256, false}, 1.8},
+		{logName, cell{admitted, one, 256, false}, 3.5},
+		{logName, cell{admitted, all, 256, false}, 1.6},
 		{rememberedName, cell{denied, one, 1, false}, 100},
 		{rememberedName, cell{denied, one, 16, false}, 100},
 		{rememberedName, cell{denied, one, 256, false}, 100},
@@ -111,7 +116,6 @@ func (r *results) millions() section {
 		at   cell
 	}{
 		"plain":             {windowDirectName, cell{admitted, all, callers, false}},
-		"the queue":         {logName, cell{admitted, all, callers, false}},
 		"merged, many keys": {windowName, cell{admitted, all, callers, false}},
 		"merged, one key":   {windowName, cell{admitted, one, callers, false}},
 		"remembered":        {rememberedName, cell{denied, one, callers, false}},
@@ -120,7 +124,7 @@ func (r *results) millions() section {
 	of := func(m metric) func(string) any {
 		return func(way string) any { return r.of(m, ways[way].name, ways[way].at).middle() }
 	}
-	return table("What a million decisions cost", []string{"plain", "the queue", "merged, many keys", "merged, one key", "remembered", "prepaid"}, []column{
+	return table("What a million decisions cost", []string{"plain", "merged, many keys", "merged, one key", "remembered", "prepaid"}, []column{
 		{"contestant", "%s", func(way string) any { return ways[way].name }},
 		{"seconds of Redis' CPU", "%.3f", of(serverCPU)},
 		{"seconds of the process' CPU", "%.2f", of(processCPU)},
@@ -130,7 +134,7 @@ func (r *results) millions() section {
 			}
 			return nil
 		}},
-	}, fmt.Sprintf("With %d callers in one process. Sliding logs are sent in batches, but not merged.", callers))
+	}, fmt.Sprintf("With %d callers in one process.", callers))
 }
 
 // busiest is the cell of the most keys and goroutines, where all is admitted.

@@ -16,6 +16,7 @@ const (
 	windowName = "neap fixed window"
 	pipedName  = "neap bucket, AutoPipeline"
 
+	bothName    = "neap set of two"
 	logName     = "neap sliding log"
 	untimedName = "neap bucket, default client"
 
@@ -60,7 +61,7 @@ func neaps() []contestant {
 			what: "two counters in one number"},
 		{name: logName, kind: ours, group: history, limiter: neapOf(history),
 			what: "list of microseconds"},
-		{name: "neap set of two", kind: ours, group: both, limiter: neapOf(bucket, window),
+		{name: bothName, kind: ours, group: both, limiter: neapOf(bucket, window),
 			what: "bucket and fixed window in one script, all or nothing"},
 		{name: untimedName, kind: ours, group: bucket, limiter: neapOf(bucket),
 			what:   "the bucket on a client without ContextTimeoutEnabled: a lone call takes a goroutine",

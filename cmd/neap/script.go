@@ -16,8 +16,10 @@ import (
 
 // scriptOf prints a script of a limiter. It asks no Redis.
 type scriptOf struct {
-	Policies []string `arg:"" name:"policy" help:"The limiter's policies, such as 'bucket 10/1s burst 20'."`
-	For      string   `enum:"decision,merged,settlement" default:"decision" help:"Which script: decision, merged (the decisions of several callers), or settlement (Settle and Refund)."`
+	Policies  []string `arg:"" name:"policy" help:"The limiter's policies, such as 'bucket 10/1s burst 20'."`
+	Holds     bool     `help:"The limiter has limit.Options.Holds."`
+	Overrides bool     `help:"The limiter has limit.Options.Overrides."`
+	For       string   `enum:"decision,merged,settlement" default:"decision" help:"Which script: decision, merged (the decisions of several callers), or settlement (Settle and Refund)."`
 }
 
 func (s *scriptOf) Run(ctx context.Context, a *app) error {
@@ -33,7 +35,7 @@ func (s *scriptOf) Run(ctx context.Context, a *app) error {
 	client := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true})
 	client.AddHook(loaded)
 	a.keep(client)
-	l, err := limit.New(client, "script", policies, nil)
+	l, err := limit.New(client, "script", policies, &limit.Options{Holds: s.Holds, Overrides: s.Overrides})
 	if err != nil {
 		return usage(err)
 	}

@@ -25,6 +25,7 @@ const (
 	fasthttp  = "github.com/valyala/fasthttp"
 	hertz     = "github.com/cloudwego/hertz"
 	miniredis = "github.com/alicebob/miniredis"
+	goredis   = "github.com/redis/go-redis"
 )
 
 // layers are the library's rooms from the bottom up: a package imports
@@ -56,27 +57,30 @@ var layers = [][]string{
 
 // forbidden says what a package and the packages under it must not compile.
 var forbidden = map[string][]string{
-	"lua":                {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
-	"core":               {gin, echo, fiber, fasthttp, miniredis},
-	"core/script":        {"net/http", "testing"},
-	"core/internal":      {"net/http", "testing"},
-	"core/store":         {"net/http", "testing"},
-	"core/limit":         {"net/http", "testing"},
-	"core/inflight":      {"net/http", "testing"},
-	"core/lock":          {"net/http", "testing"},
-	"core/idempotency":   {"net/http", "testing"},
-	"core/stock":         {"net/http", "testing"},
-	"core/outgoing":      {"net/http", "testing"},
-	"core/gate/adapter":  {"testing"},
-	"internal/gatehttp":  {gin, echo, fiber, fasthttp, miniredis, "testing"},
-	"internal/gatefiber": {gin, echo, fiber, miniredis, "testing"},
-	"contrib":            {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
-	"console":            {gin, echo, fiber, fasthttp, miniredis, "testing", module + "/core/gate"},
-	"neaptest":           {gin, echo, fiber, fasthttp},
-	"nethttp":            {gin, echo, fiber, fasthttp, miniredis, "testing"},
-	"ginlimit":           {echo, fiber, fasthttp, miniredis, "testing"},
-	"echolimit":          {gin, fiber, fasthttp, miniredis, "testing"},
-	"fiberlimit":         {gin, echo, miniredis},
+	"lua":                         {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
+	"core":                        {gin, echo, fiber, fasthttp, miniredis},
+	"core/script":                 {"net/http", "testing"},
+	"core/internal":               {"net/http", "testing"},
+	"core/store":                  {"net/http", "testing"},
+	"core/limit":                  {"net/http", "testing"},
+	"core/limit/internal/kind":    {goredis, "context"},
+	"core/limit/internal/cells":   {goredis, "context"},
+	"core/limit/internal/denials": {goredis, "context"},
+	"core/inflight":               {"net/http", "testing"},
+	"core/lock":                   {"net/http", "testing"},
+	"core/idempotency":            {"net/http", "testing"},
+	"core/stock":                  {"net/http", "testing"},
+	"core/outgoing":               {"net/http", "testing"},
+	"core/gate/adapter":           {"testing"},
+	"internal/gatehttp":           {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"internal/gatefiber":          {gin, echo, fiber, miniredis, "testing"},
+	"contrib":                     {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
+	"console":                     {gin, echo, fiber, fasthttp, miniredis, "testing", module + "/core/gate"},
+	"neaptest":                    {gin, echo, fiber, fasthttp},
+	"nethttp":                     {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"ginlimit":                    {echo, fiber, fasthttp, miniredis, "testing"},
+	"echolimit":                   {gin, fiber, fasthttp, miniredis, "testing"},
+	"fiberlimit":                  {gin, echo, miniredis},
 }
 
 // permitted is what a package may compile although one above it must not.
