@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
+
+var thousand = limit.FixedWindow{Name: "w", Limit: 1000, Window: time.Hour}
 
 // operators are the calls that look at what Redis has, or change it by hand. A new one
 // joins here.
@@ -19,8 +22,21 @@ var operators = map[string]func(ctx context.Context, here *side, key string) err
 	"ban": func(ctx context.Context, here *side, key string) error {
 		return here.banning.Ban(ctx, key, time.Minute)
 	},
-	"unban":                func(ctx context.Context, here *side, key string) error { return second(here.banning.Unban(ctx, key)) },
-	"banned":               func(ctx context.Context, here *side, key string) error { return second(here.banning.Banned(ctx, key)) },
+	"unban":  func(ctx context.Context, here *side, key string) error { return second(here.banning.Unban(ctx, key)) },
+	"banned": func(ctx context.Context, here *side, key string) error { return second(here.banning.Banned(ctx, key)) },
+	"hold": func(ctx context.Context, here *side, key string) error {
+		return here.banning.Hold(ctx, key, time.Minute)
+	},
+	"override": func(ctx context.Context, here *side, key string) error {
+		return here.banning.Override(ctx, key, time.Minute, thousand)
+	},
+	"end of an override": func(ctx context.Context, here *side, key string) error {
+		return second(here.banning.EndOverride(ctx, key))
+	},
+	"look at an override": func(ctx context.Context, here *side, key string) error {
+		_, _, err := here.banning.Overridden(ctx, key)
+		return err
+	},
 	"count of slots":       func(ctx context.Context, here *side, key string) error { return second(here.slots.InFlight(ctx, key)) },
 	"inspection of a lock": func(ctx context.Context, here *side, key string) error { return second(here.locker.Inspect(ctx, key)) },
 	"forced release": func(ctx context.Context, here *side, key string) error {

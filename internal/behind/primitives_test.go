@@ -61,7 +61,7 @@ func newSide(t *testing.T, st *store.Store) *side {
 		return c
 	}
 	s.limiter, s.open, s.local = limiter(store.FailClosed), limiter(store.FailOpen), limiter(store.FailLocal)
-	s.banning, err = limit.New(st, "b", []limit.Policy{limit.WithBan(limit.FixedWindow{Limit: 1000, Window: time.Hour}, limit.Ban{After: 10, Within: time.Minute, For: time.Minute})}, &limit.Options{Fail: store.FailClosed})
+	s.banning, err = limit.New(st, "b", []limit.Policy{limit.KeepOnChange(limit.WithBan(thousand, limit.Ban{After: 10, Within: time.Minute, For: time.Minute}))}, &limit.Options{Fail: store.FailClosed, Holds: true, Overrides: true})
 	must(err)
 	s.slots, s.openSlots, s.localSlots = slots(store.FailClosed), slots(store.FailOpen), slots(store.FailLocal)
 	s.locker, err = lock.New(st, "k", &lock.Options{Lease: lease, NoRenewal: true, RetryDelay: 100 * time.Millisecond})

@@ -15,7 +15,7 @@ import (
 var (
 	BanScript      = script.FromFS(lua.FS, "limit_ban.lua").Batched()
 	ResetScript    = script.FromFS(lua.FS, "limit_reset.lua").Batched().Replies(reply.From(0), nil)
-	OverrideScript = script.FromFS(lua.FS, "limit_override.lua").Batched()
+	OverrideScript = script.FromFS(lua.FS, "limit_override.lua").Batched().Replies(nil, isOverride)
 	RenewScript    = script.FromFS(lua.FS, "limit_renew.lua").Essential().Batched()
 )
 
@@ -87,14 +87,22 @@ func (r *Remote) Override(ctx context.Context, subject, text string, duration in
 	if err != nil {
 		return "", 0, err
 	}
+	was, left, _ = override(told)
+	return was, left, nil
+}
+
+// override returns a text and its milliseconds, and whether a reply has them.
+func override(told any) (text string, left int64, ok bool) {
 	parts, _ := told.([]any)
 	if len(parts) != 2 {
-		return "", 0, broken(OverrideScript)
+		return "", 0, false
 	}
-	was, isText := parts[0].(string)
+	text, isText := parts[0].(string)
 	left, isNumber := parts[1].(int64)
-	if !isText || !isNumber {
-		return "", 0, broken(OverrideScript)
-	}
-	return was, left, nil
+	return text, left, isText && isNumber && left >= 0
+}
+
+func isOverride(told any) bool {
+	_, _, ok := override(told)
+	return ok
 }
