@@ -80,20 +80,13 @@ func (d *guardDoubt) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	result := doubtPage{Records: []doubtLine{}, Foreign: []whose{}, Missed: []missed{}, Cost: doubtCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
-	var faults []error
-	for _, n := range servers {
-		if err := d.read(ctx, a, n, &result); err != nil {
-			faults, result.Cost.AllKeys = append(faults, err), false
-			result.Missed = append(result.Missed, missed{n.addr, a.message(err)})
-		}
+	result := doubtPage{Records: []doubtLine{}, Foreign: []whose{}, Cost: doubtCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
+	var partly error
+	result.Missed, partly, err = a.readAll(ctx, servers, func(n node) error { return d.read(ctx, a, n, &result) })
+	if err != nil {
+		return err
 	}
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case len(faults) == len(servers):
-		return allMissed(faults, result.Missed)
-	}
+	result.Cost.AllKeys = result.Cost.AllKeys && partly == nil
 	slices.SortFunc(result.Records, func(a, b doubtLine) int {
 		return cmp.Or(cmp.Compare(b.Age, a.Age), strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key))
 	})
@@ -102,8 +95,8 @@ func (d *guardDoubt) Run(ctx context.Context, a *app) error {
 	err = a.show(result, result.tell)
 	switch {
 	case err != nil:
-	case len(faults) > 0:
-		err = &failure{worst(faults), errSilent}
+	case partly != nil:
+		err = partly
 	case len(result.Records) == 0:
 		err = not
 	}
@@ -232,12 +225,7 @@ func (d *doubtPage) tell(w *page) {
 	if n := len(d.Foreign); n > 0 {
 		w.linef("%s left out, with a record that neap cannot read, such as %s under %s: neap guard forget deletes it.", count(n, "key"), d.Foreign[0].Subject, d.Foreign[0].Name)
 	}
-	for _, m := range d.Missed {
-		w.linef("Records of %s are missing: %s.", m.Server, m.Why)
-	}
-	looked := sight(d.Cost.Keys, d.Cost.AllKeys)
-	if len(d.Missed) > 0 { // more --keys would not help
-		looked = "about " + count(d.Cost.Keys, "key") + " looked at"
-	}
+	tellMissed(w, "Records", d.Missed)
+	looked := sightOf(d.Cost.Keys, d.Cost.AllKeys, d.Missed)
 	w.linef("Cost: %s; %s to %s (%s), %v.", looked, count(int(d.Cost.Commands), "command"), count(d.Cost.Servers, "server"), count(d.Cost.Replicas, "replica"), duration(d.Cost.Took))
 }

@@ -182,6 +182,7 @@ type limitList struct {
 // overridePage is what list prints.
 type overridePage struct {
 	Subjects []overrideLine `json:"subjects"`
+	Missed   []missed       `json:"missed"`
 	Keys     int            `json:"keys_looked_at"`
 	AllKeys  bool           `json:"all_keys"`
 }
@@ -194,33 +195,46 @@ func (l *limitList) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	masters, err := f.masters(ctx)
+	servers, _, err := f.readers(ctx)
 	if err != nil {
 		return err
 	}
 	result := overridePage{Subjects: []overrideLine{}, AllKeys: true}
-	for _, m := range masters {
-		looked, all, err := a.scan(ctx, m.rdb, begins(a.Prefix, "limit", l.Name), l.Keys, func(keys []string) error {
-			for _, key := range keys {
-				if parts, ok := st.ParseKey(key); ok && isOverride(parts.Tail) {
-					if err := result.add(ctx, a, m.rdb, key, overrideLine{Name: parts.Name, Subject: parts.Subject}); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		result.Keys, result.AllKeys = result.Keys+looked, result.AllKeys && all
+	var partly error
+	result.Missed, partly, err = a.readAll(ctx, servers, func(n node) error { return l.read(ctx, a, st, n, &result) })
+	if err != nil {
+		return err
 	}
+	result.AllKeys = result.AllKeys && partly == nil
 	slices.SortFunc(result.Subjects, func(a, b overrideLine) int { return strings.Compare(a.Name+" "+a.Subject, b.Name+" "+b.Subject) })
 	err = a.show(result, result.tell)
-	if err == nil && len(result.Subjects) == 0 {
+	switch {
+	case err != nil:
+	case partly != nil:
+		err = partly
+	case len(result.Subjects) == 0:
 		err = not
 	}
 	return err
+}
+
+// read asks about the subjects of one server.
+func (l *limitList) read(ctx context.Context, a *app, st *store.Store, n node, result *overridePage) error {
+	looked, all, err := a.scan(ctx, n.rdb, begins(a.Prefix, "limit", l.Name), l.Keys, func(keys []string) error {
+		for _, key := range keys {
+			if parts, ok := st.ParseKey(key); ok && isOverride(parts.Tail) {
+				if err := result.add(ctx, a, n.rdb, key, overrideLine{Name: parts.Name, Subject: parts.Subject}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return ofScan(err)
+	}
+	result.Keys, result.AllKeys = result.Keys+looked, result.AllKeys && all
+	return nil
 }
 
 // add reads what a key of a subject says.
@@ -244,16 +258,18 @@ func (p *overridePage) add(ctx context.Context, a *app, rdb *redis.Client, key s
 }
 
 func (p *overridePage) tell(w *page) {
-	if len(p.Subjects) == 0 {
-		w.linef("No subject was given other policies; %s.", sight(p.Keys, p.AllKeys))
-		return
+	if len(p.Subjects) > 0 {
+		w.row("LIMITER", "SUBJECT", "POLICIES", "ENDS IN")
 	}
-	w.row("LIMITER", "SUBJECT", "POLICIES", "ENDS IN")
 	for _, s := range p.Subjects {
 		w.row(s.Name, s.Subject, strings.Join(s.Policies, ", "), duration(s.Left))
 	}
-	if !p.AllKeys {
-		w.linef("%s.", sight(p.Keys, p.AllKeys))
+	tellMissed(w, "Subjects", p.Missed)
+	switch looked := sightOf(p.Keys, p.AllKeys, p.Missed); {
+	case len(p.Subjects) == 0:
+		w.linef("No subject was given other policies; %s.", looked)
+	case !p.AllKeys:
+		w.linef("%s.", looked)
 	}
 }
 

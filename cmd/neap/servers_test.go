@@ -58,6 +58,30 @@ func TestDoctorOnAClusterWithADeadMaster(t *testing.T) {
 	}
 }
 
+// TestLimitListOnAClusterWithADeadMaster shows what the others have, and says that subjects are missing.
+func TestLimitListOnAClusterWithADeadMaster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.NewCluster(t)
+	nodes := cluster.Nodes()
+	p := at(t, cluster.Client(t), nodes[0].AdminURL()+"?addr="+nodes[1].Addr(), "neap", nil)
+	l, err := limit.New(p.store, "web", []limit.Policy{limit.KeepOnChange(limit.FixedWindow{Name: "w", Limit: 10, Window: time.Hour})}, &limit.Options{Overrides: true})
+	must(t, err)
+	want := 0
+	for i := range 30 {
+		subject := fmt.Sprint("user-", i)
+		must(t, l.Override(t.Context(), subject, time.Hour, limit.FixedWindow{Limit: 20, Window: time.Hour}))
+		if cluster.NodeOf(t, subject) != nodes[2] {
+			want++
+		}
+	}
+	nodes[2].Stop(t)
+	got := read[overridePage](t, exitAway, p.with("limit", "list")...)
+	if len(got.Subjects) != want || got.AllKeys || len(got.Missed) != 1 || got.Missed[0].Server != nodes[2].Addr() {
+		t.Errorf("got %d subjects, missed %+v, all keys: %t; want the %d of the others, and %s missed", len(got.Subjects), got.Missed, got.AllKeys, want, nodes[2].Addr())
+	}
+	neap(t, p.with("limit", "list")...).wants(t, exitAway, "user-", "Subjects of "+nodes[2].Addr()+" are missing: ", "about ")
+}
+
 // TestTopOnAClusterWithADeadMaster shows what the others have, names the dead one, and says so by its status.
 func TestTopOnAClusterWithADeadMaster(t *testing.T) {
 	t.Parallel()

@@ -31,12 +31,6 @@ type topPage struct {
 	Cost     topCost   `json:"cost"`
 }
 
-// missed is a server that was not read, or not to the end, so that subjects are missing.
-type missed struct {
-	Server string `json:"server"`
-	Why    string `json:"why"`
-}
-
 // topLine is a subject, by the policy that denies it longest or leaves it least.
 type topLine struct {
 	Name       string `json:"name"`
@@ -95,54 +89,25 @@ func (t *top) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	result := topPage{Subjects: []topLine{}, Foreign: []whose{}, Missed: []missed{}, Cost: topCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
-	var faults []error
-	for _, n := range servers {
-		if err := t.read(ctx, a, n, given, &result); err != nil {
-			faults, result.Cost.AllKeys = append(faults, err), false
-			result.Missed = append(result.Missed, missed{n.addr, a.message(err)})
-		}
+	result := topPage{Subjects: []topLine{}, Foreign: []whose{}, Cost: topCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
+	var partly error
+	result.Missed, partly, err = a.readAll(ctx, servers, func(n node) error { return t.read(ctx, a, n, given, &result) })
+	if err != nil {
+		return err
 	}
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case len(faults) == len(servers):
-		return allMissed(faults, result.Missed)
-	}
+	result.Cost.AllKeys = result.Cost.AllKeys && partly == nil
 	slices.SortFunc(result.Subjects, nearest)
 	result.Subjects = result.Subjects[:min(t.Rows, len(result.Subjects))]
 	result.Cost.Commands, result.Cost.Took = a.spent.commands.Load(), time.Since(began).Milliseconds()
 	err = a.show(result, result.tell)
 	switch {
 	case err != nil:
-	case len(faults) > 0:
-		err = &failure{worst(faults), errSilent}
+	case partly != nil:
+		err = partly
 	case len(result.Subjects) == 0:
 		err = not
 	}
 	return err
-}
-
-// allMissed is the error if no server was read. It names the servers if they differ.
-func allMissed(faults []error, all []missed) error {
-	texts := make([]string, 0, len(all))
-	for _, m := range all {
-		texts = append(texts, m.Server+": "+m.Why)
-	}
-	if !slices.ContainsFunc(all, func(m missed) bool { return m.Why != all[0].Why }) {
-		return faults[0]
-	}
-	return &failure{worst(faults), errors.New(strings.Join(texts, "; "))}
-}
-
-// worst is the exit status of several errors: that of a server that does not answer, if there is one.
-func worst(faults []error) int {
-	for _, err := range faults {
-		if code := status(err); code == exitAway {
-			return code
-		}
-	}
-	return status(faults[0])
 }
 
 // nearest sorts first the subjects that are denied longest, then those with the smallest part of their limit left.
@@ -296,12 +261,7 @@ func (t *topPage) tell(w *page) {
 	if n := len(t.Foreign); n > 0 {
 		w.linef("%s left out, with a record that neap cannot read, such as that of %s under %s: neap reset forgets it.", count(n, "subject"), t.Foreign[0].Subject, t.Foreign[0].Name)
 	}
-	for _, m := range t.Missed {
-		w.linef("Subjects of %s are missing: %s.", m.Server, m.Why)
-	}
-	looked := sight(t.Cost.Keys, t.Cost.AllKeys)
-	if len(t.Missed) > 0 { // more --keys would not help
-		looked = "about " + count(t.Cost.Keys, "key") + " looked at"
-	}
+	tellMissed(w, "Subjects", t.Missed)
+	looked := sightOf(t.Cost.Keys, t.Cost.AllKeys, t.Missed)
 	w.linef("Cost: %s; %s to %s (%s), %v.", looked, count(int(t.Cost.Commands), "command"), count(t.Cost.Servers, "server"), count(t.Cost.Replicas, "replica"), duration(t.Cost.Took))
 }
