@@ -155,8 +155,12 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 				rng := redistest.Rand(t)
 				l := newLimiter(bucket(t))
 				var m modelQueue
-				for range 5 * someWaiters / 2 {
-					w, _ := l.Join(l.set, "s", 1, new(time.Duration(rng.IntN(1000))*time.Second), late)
+				for i := range 5 * someWaiters / 2 {
+					most := time.Duration(rng.IntN(1000)) * time.Second
+					if i == 5*someWaiters/2-1 {
+						most = time.Millisecond // one at least is to be denied
+					}
+					w, _ := l.Join(l.set, "s", 1, &most, late)
 					m = append(m, w)
 				}
 				l.take(5)
