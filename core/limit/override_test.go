@@ -54,6 +54,10 @@ func TestAnOverrideIsForAllProcesses(t *testing.T) {
 		takes(one, 1, 3, 2)
 		takes(other, 1, 3, 1)
 		must(0, one.Override(t.Context(), "s", time.Hour, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
+		must(0, one.Override(t.Context(), "warm", time.Hour, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
+		if err := other.Warm(t.Context()); err != nil {
+			t.Errorf("Warm, which asks about a subject of that name: got %v, want no error", err)
+		}
 		takes(one, 1, 100, 97)
 		takes(other, 3, 100, 96)
 		takes(other, 1, 100, 95)

@@ -49,24 +49,28 @@ func Warm(
 // diagnoseAfter is the longest time that a Warm takes if nothing is wrong.
 const diagnoseAfter = 200 * time.Millisecond
 
-// diagnose finds out what is wrong with a store while a Warm takes long, so that the
-// error can name it. The client only knows that it had no answer in time.
+// diagnose finds out what is wrong with a store while a Warm takes long, or when it fails,
+// so that the error can name it. The client only knows that it had no answer, or how a
+// connection ended.
 func diagnose(ctx context.Context, st *store.Store) (why func(error) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	found := make(chan error, 1)
 	timer := background.AfterFunc(diagnoseAfter, func() { found <- st.Diagnose(ctx) })
 	return func(err error) error {
-		timer.Stop()
 		defer cancel()
+		early := timer.Stop()
 		if err == nil || errors.Is(err, script.ErrConfiguration) || errors.Is(err, script.ErrFailed) {
 			return err
+		}
+		if early {
+			found <- st.Diagnose(ctx)
 		}
 		select {
 		case cause := <-found:
 			if cause != nil && !errors.Is(cause, ctx.Err()) && !strings.HasSuffix(err.Error(), cause.Error()) {
 				return fmt.Errorf("%w: %w", err, cause)
 			}
-		default:
+		case <-ctx.Done():
 		}
 		return err
 	}

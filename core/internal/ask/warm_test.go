@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -61,6 +62,8 @@ var (
 		"prepaid":    {Prepaid: limit.Prepaid{Most: 10}},
 		"remembered": {RememberDenials: time.Minute},
 		"shared":     {Instances: 3},
+		"held":       {Holds: true},
+		"overridden": {Overrides: true},
 	}
 	primitives = map[string]func(st *store.Store) (warmer, error){
 		"limit.Limiter": func(st *store.Store) (warmer, error) {
@@ -312,6 +315,12 @@ func TestWarmLastsUntilItsDeadline(t *testing.T) {
 // TestWarmForgetsNothing looks for what the tables above lack.
 func TestWarmForgetsNothing(t *testing.T) {
 	t.Parallel()
+	for of := range reflect.TypeFor[limit.Options]().Fields() {
+		changesNoCall := slices.Contains([]string{"Budget", "Fail", "MaxLocal", "MaxWaiting", "Observer"}, of.Name)
+		if !changesNoCall && !slices.ContainsFunc(slices.Collect(maps.Values(options)), func(o limit.Options) bool { return !reflect.ValueOf(o).FieldByIndex(of.Index).IsZero() }) {
+			t.Errorf("limit.Options.%s: got no row with it, want one", of.Name)
+		}
+	}
 	for _, pkg := range []string{"limit", "lock", "idempotency", "stock", "callback", "gate"} {
 		files, err := parser.ParseDir(token.NewFileSet(), "../../"+pkg, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // no build tags are used
 		if err != nil || len(files) == 0 {

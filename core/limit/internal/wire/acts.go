@@ -34,7 +34,11 @@ func (r *Remote) Warm(ctx context.Context) error {
 	return ask.Warm(ctx, r.Store, func(ctx context.Context, run *ask.Runner) error {
 		asked := *r
 		asked.Asker = &Asker{Decider: &ask.Decider{Runner: *run}}
-		return asked.Take(ctx, &kind.Request{Subject: "warm", Readings: make([]kind.Reading, len(r.set.Rules))})
+		err := asked.Take(ctx, &kind.Request{Subject: "warm", Readings: make([]kind.Reading, len(r.set.Rules))})
+		if err == ErrOverridden { // Redis has answered: a user has this name
+			return nil
+		}
+		return err
 	}, scripts...)
 }
 
