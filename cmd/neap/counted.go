@@ -202,9 +202,23 @@ func (c *counted) limiters(policies []policy) (all []asked, err error) {
 	return all, nil
 }
 
+// keys is c after a look at the keys, which find leaves out if policies were given. It is nil for a user without the right
+// to SCAN.
+func (c *counted) keys(ctx context.Context, most int) *counted {
+	if !c.given {
+		return c
+	}
+	seen := &counted{app: c.app, fleet: c.fleet, store: c.store, name: c.name, subject: c.subject}
+	if seen.scan(ctx, most) != nil {
+		return nil
+	}
+	return seen
+}
+
 // instead says what the name or the subject may have been meant to be, if keys show that.
 func (c *counted) instead() []string {
 	switch {
+	case c == nil:
 	case len(c.own)+len(c.unread) > 0: // the subject is right
 	case c.other != "":
 		return []string{c.name + " has other subjects. One of them is " + c.other + "."}
@@ -227,11 +241,11 @@ func (c *counted) bans() (all []policy) {
 // doubts say why bans under policies that were given may stop nobody. There are none if keys show that the service bans so,
 // and if the keys cannot tell.
 func (c *counted) doubts(ctx context.Context, bans []policy, most int) []string {
-	keys := &counted{app: c.app, fleet: c.fleet, store: c.store, name: c.name, subject: c.subject}
-	if !c.given || keys.scan(ctx, most) != nil { // such as a user without the right to SCAN
+	if !c.given {
 		return nil
 	}
-	if !keys.all || len(keys.ends) >= 10_000 { // there may be others
+	keys := c.keys(ctx, most)
+	if keys == nil || !keys.all || len(keys.ends) >= 10_000 { // there may be others
 		return nil
 	}
 	if len(keys.ends) == 0 {

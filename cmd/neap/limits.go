@@ -52,7 +52,7 @@ func (p *peek) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if !used {
-		result.Notes = append(result.Notes, c.instead()...)
+		result.Notes = append(result.Notes, c.keys(ctx, p.Keys).instead()...)
 	}
 	err = a.show(result, result.tell)
 	if err == nil && !used {
@@ -163,13 +163,13 @@ func (r *reset) Run(ctx context.Context, a *app) error {
 		}
 		result.Found = result.Found || found
 	}
-	return c.told(err, result, "It is forgotten: "+c.subject+" has the whole of its limit.", c.name+" has counted nothing of "+c.subject+".")
+	return c.told(ctx, err, r.Keys, result, "It is forgotten: "+c.subject+" has the whole of its limit.", c.name+" has counted nothing of "+c.subject+".")
 }
 
 // told prints one sentence or the other. If nothing was found, it prints what else there is.
-func (c *counted) told(err error, result done, yes, no string) error {
-	if !result.Found {
-		result.Notes = c.instead()
+func (c *counted) told(ctx context.Context, err error, most int, result done, yes, no string) error {
+	if err == nil && !result.Found {
+		result.Notes = c.keys(ctx, most).instead()
 	}
 	return c.app.told(err, result, yes, no)
 }
@@ -255,5 +255,5 @@ func (u *unban) Run(ctx context.Context, a *app) error {
 		}
 		result.Found = result.Found || found
 	}
-	return c.told(err, result, "The ban of "+c.subject+" is lifted. What was counted stays: reset it too, to let it in at once.", c.subject+" is not banned.")
+	return c.told(ctx, err, u.Keys, result, "The ban of "+c.subject+" is lifted. What was counted stays: reset it too, to let it in at once.", c.subject+" is not banned.")
 }

@@ -118,7 +118,8 @@ func TestPeekTellsWhatTheAPIDoes(t *testing.T) {
 		if r := neap(t, p.with("unban", "api", "ip=203.0.113.7")...); strings.Contains(r.out, "other subjects") {
 			t.Errorf("of a subject that is counted and not banned: got %q, want no other subject", r.out)
 		}
-		neap(t, p.with("peek", "api", "ip=203.0.113.9", "--policy", "window 5/1h")...).wants(t, exitNot, "may go on")
+		neap(t, p.with("peek", "api", "ip=203.0.113.9", "--policy", "window 5/1h")...).wants(t, exitNot, "may go on", "One of them is ip=203.0.113.")
+		neap(t, p.with("reset", "-y", "api", "tenant", "--policy", "window 5/1h")...).wants(t, exitNot, "One of them is ip=203.0.113.")
 		neap(t, p.with("peek", "api", "ip=203.0.113.8")...).wants(t, exitFound, "denied for", "bucket 10/1h burst 20", "ip=203.0.113.8 is denied for ")
 	})
 }
