@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -139,6 +140,9 @@ func MountCallbacks(endpoint gate.Endpoint, mux *http.ServeMux, r *gin.Engine) {
 
 // PayPalCallbacks believes PayPal's API, and asks it about nothing that is not signed.
 func PayPalCallbacks(guard *idempotency.Guard, webhookID string, api *http.Client, book callback.Handler) (*callback.Endpoint, error) {
+	if webhookID == "" || strings.TrimSpace(webhookID) != webhookID { // every delivery would look forged
+		return nil, errors.New("the webhook ID is empty or has white space around it: copy it from PayPal's dashboard")
+	}
 	verify := PayPalVerify(webhookID, NewPayPalCerts("api.paypal.com", nil, nil))
 	verify = PayPalLookup(verify, api, "https://api-m.paypal.com")
 	return callback.New(callback.PayPal(), guard, verify, book, nil)

@@ -402,6 +402,11 @@ func TestPayPalCallbacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	api := newPayPal(t)
+	for _, wrong := range []string{"", webhookID + "\n"} {
+		if _, err := PayPalCallbacks(guard, wrong, nil, nil); err == nil || !strings.Contains(err.Error(), "webhook ID") {
+			t.Errorf("the webhook ID %q: got %v, want an error that names it", wrong, err)
+		}
+	}
 	endpoint, err := PayPalCallbacks(guard, webhookID, &http.Client{Transport: api}, func(context.Context, *callback.Event) error {
 		t.Error("an event was handled, want none")
 		return nil
