@@ -119,10 +119,14 @@ func TestWhatCountsOnceIsNotHintedAt(t *testing.T) { //nolint:paralleltest // it
 			inner := mount(ok)
 			return mount(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { get(inner, r.Context(), "/inner") }))
 		}()},
+		"without a part of its path": {1, func() http.Handler {
+			mount := nethttp.Middleware(limits(nil))
+			return mount(http.StripPrefix("/x", mount(ok)))
+		}()},
 		"a member of limits outside": {1, nethttp.Middleware(gate.RateLimits(one, other))(nethttp.Middleware(other)(ok))},
 		"a member of limits inside":  {1, nethttp.Middleware(other)(nethttp.Middleware(gate.RateLimits(one, other))(ok))},
 	} {
-		text := logged(t, func() { get(c.h, context.Background(), "/x") })
+		text := logged(t, func() { get(c.h, context.Background(), "/x/y") })
 		if n := strings.Count(text, "mount the gate once"); n != c.want {
 			t.Errorf("%s: got %q, want %d lines", name, text, c.want)
 		}
