@@ -100,7 +100,7 @@ func (w *walk) crash() {
 		w.fail("got %v, want a decision", err)
 	}
 	want, taken := w.model.take(w.now(), cost, false)
-	w.same(d, want)
+	w.same(d, want, false)
 	for i, p := range w.model.parts {
 		if l, is := p.state.(*leased); is && taken.marks[i] != nil {
 			l.crash(w.now(), taken.marks[i])

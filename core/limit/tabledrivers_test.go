@@ -44,6 +44,7 @@ type processes struct {
 	// dump returns all that stands in Redis; nil where keys may end at any time.
 	dump  func() redistest.Dumped
 	clock *redistest.OnClock // of Redis; nil if it is that of the process
+	sent  func() int64       // counts the scripts that one sends; nil if it has no Redis
 }
 
 var drivers = []driver{
@@ -102,9 +103,11 @@ func onServer(srv *redistest.Server, prefix string, rng *rand.Rand) func(*testin
 
 func sharing(t *testing.T, prefix string, connect func() *redis.Client) processes {
 	t.Helper()
-	rdb := connect()
+	rdb, hook := connect(), new(redistest.CountingHook)
+	rdb.AddHook(hook)
 	return processes{
-		one: on(t, rdb, prefix),
+		one:  on(t, rdb, prefix),
+		sent: hook.Scripts.Load,
 		another: func() (maker, *redistest.CutClient) {
 			rdb := &redistest.CutClient{Client: connect()}
 			return on(t, rdb, prefix), rdb

@@ -153,7 +153,7 @@ func (w *walk) wait() {
 		w.fail("a wait for %v that needs %v: got allowed %t after %v", most, rest, d.Allowed, waited)
 	}
 	want, taken := w.model.take(w.now(), cost, false)
-	w.same(d, want)
+	w.same(d, want, false)
 	if d.Allowed && cost > 0 {
 		w.held = append(w.held, &held{d, taken, w.by, time.Now(), false})
 	}

@@ -233,6 +233,11 @@ func (w *walk) ask(peek bool) {
 	if looks {
 		before = w.all.dump()
 	}
+	sent := func() int64 { return 0 }
+	if w.all.sent != nil {
+		sent = w.all.sent
+	}
+	calls := sent()
 	d, err := ask(w.Context(), "s", cost)
 	if err != nil {
 		w.fail("got %v, want a decision", err)
@@ -241,7 +246,7 @@ func (w *walk) ask(peek bool) {
 		w.fail("a peek: got something else in Redis, want nothing written")
 	}
 	want, taken := w.decides(cost, peek)
-	w.same(d, want)
+	w.same(d, want, w.all.sent != nil && sent() == calls)
 	if d.Allowed && !peek && cost > 0 {
 		w.held = append(w.held, &held{d, taken, w.by, time.Now(), false})
 	}
@@ -263,12 +268,12 @@ func (w *walk) decides(cost int64, peek bool) (view, *receipt) {
 	return want, taken
 }
 
-// same compares a decision with the model's.
-func (w *walk) same(d limit.Decision, want view) {
+// same compares a decision, which may be remembered, with the model's.
+func (w *walk) same(d limit.Decision, want view, remembered bool) {
 	w.Helper()
 	got := viewOf(d)
 	log := slices.ContainsFunc(w.versions[w.by], func(s spec) bool { _, is := s.base.(limit.SlidingLog); return is })
-	if w.feature.opts.RememberDenials > 0 && !d.Allowed && !want.Allowed &&
+	if remembered && w.feature.opts.RememberDenials > 0 && !d.Allowed && !want.Allowed &&
 		got.RetryAfter <= want.RetryAfter+time.Millisecond && (got.Remaining >= want.remaining(got.Policy) || log) {
 		got = want // it may be an earlier answer, aged by whole milliseconds; that of a log does not say when each permit leaves
 	}
