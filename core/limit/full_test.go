@@ -3,6 +3,7 @@ package limit_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -81,4 +82,17 @@ func contents(t *testing.T, admin *redis.Client, keys string) string {
 		text += fmt.Sprintf("%s %x %v\n", s.Key, s.Value, s.TTL > 0)
 	}
 	return text
+}
+
+// TestAnErrorOfAJoinedScriptNamesAFileAndALine, as those of other scripts do.
+func TestAnErrorOfAJoinedScriptNamesAFileAndALine(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
+	l := must(limit.New(srv.Client(t), "full", []limit.Policy{
+		limit.FixedWindow{Limit: 5, Window: time.Hour}, limit.SlidingWindow{Limit: 5, Window: time.Hour},
+	}, closed(patience)))(t)
+	_, err := l.Take(t.Context(), "s")
+	if err == nil || !regexp.MustCompile(`limits/[a-z]+\.lua:\d+`).MatchString(err.Error()) {
+		t.Errorf("a take while memory is full: got %v, want an error that names a file and a line", err)
+	}
 }
