@@ -36,24 +36,25 @@ func TestLoneScriptsAreJoined(t *testing.T) {
 // TestWhereALineComesFrom: an error names a file and a line that exist.
 func TestWhereALineComesFrom(t *testing.T) {
 	t.Parallel()
-	j := lua.Take(true, true, lua.Kinds...)
-	for i, line := range strings.Split(strings.TrimSuffix(j.Text, "\n"), "\n") {
-		file, at, _ := strings.Cut(j.Where(i+1), ":")
-		if file == "" && strings.HasPrefix(line, "--") { // between two comments
-			continue
+	for _, j := range []lua.Joined{lua.Take(true, true, lua.Kinds...), lua.Settle(lua.Kinds...)} {
+		for i, line := range strings.Split(strings.TrimSuffix(j.Text, "\n"), "\n") {
+			file, at, _ := strings.Cut(j.Where(i+1), ":")
+			if file == "" && strings.HasPrefix(line, "--") { // between two comments
+				continue
+			}
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("line %d: got the file %q, want one that is there: %v", i+1, file, err)
+			}
+			var n int
+			if _, err := fmt.Sscan(at, &n); err != nil || strings.Split(string(source), "\n")[n-1] != line {
+				t.Errorf("line %d: got %s:%s, want a line with %q", i+1, file, at, line)
+			}
 		}
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatalf("line %d: got the file %q, want one that is there: %v", i+1, file, err)
-		}
-		var n int
-		if _, err := fmt.Sscan(at, &n); err != nil || strings.Split(string(source), "\n")[n-1] != line {
-			t.Errorf("line %d: got %s:%s, want a line with %q", i+1, file, at, line)
-		}
-	}
-	for _, line := range []int{0, 9999} {
-		if got := j.Where(line); got != fmt.Sprintf("%s:%d", j.Name, line) {
-			t.Errorf("line %d: got %q, want the name of the script", line, got)
+		for _, line := range []int{0, 9999} {
+			if got := j.Where(line); got != fmt.Sprintf("%s:%d", j.Name, line) {
+				t.Errorf("line %d: got %q, want the name of the script", line, got)
+			}
 		}
 	}
 }
