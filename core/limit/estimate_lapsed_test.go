@@ -1,12 +1,19 @@
 package limit_test
 
 import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -34,5 +41,64 @@ func TestWhoTakesNoEstimatesBack(t *testing.T) {
 	}
 	if d := must(l.TakeN(t.Context(), "s", 10))(t); !d.Allowed {
 		t.Error("a request of a user who may delete them: got a denial, want all 10")
+	}
+}
+
+// TestRenewalsHoldUpNoDecision: Redis answers none of them for a while, and decides as before.
+func TestRenewalsHoldUpNoDecision(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := redistest.BubbleClient(t, redistest.Bubble(t))
+		stalls := &stalling{sha: shaOf("limit_renew.lua"), open: make(chan struct{})}
+		rdb.AddHook(stalls)
+		l := must(limit.New(storetest.Open(t, rdb, store.Options{Queue: store.Queued}), "n", []limit.Policy{
+			limit.WithLease(limit.FixedWindow{Limit: 1000, Window: time.Hour}, 3*time.Second),
+		}, &limit.Options{Fail: store.FailClosed}))(t)
+		var all []limit.Decision // which are renewed while they are held
+		for range 100 {
+			all = append(all, take(t, l, "s", 1))
+		}
+		time.Sleep(2 * time.Second)
+		if stalls.stalled.Load() == 0 {
+			t.Fatal("after two thirds of the lease: got no renewal sent, want one at least")
+		}
+		for range 100 {
+			all = append(all, take(t, l, "s", 1))
+			time.Sleep(time.Millisecond)
+		}
+		close(stalls.open)
+		runtime.KeepAlive(all)
+	})
+}
+
+// stalling is a hook that holds the calls of one script until it is open.
+type stalling struct {
+	sha     string
+	open    chan struct{}
+	stalled atomic.Int64
+}
+
+func (*stalling) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *stalling) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		s.stall(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (s *stalling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		s.stall(all...)
+		return next(ctx, all)
+	}
+}
+
+func (s *stalling) stall(all ...redis.Cmder) {
+	for _, cmd := range all {
+		if strings.Contains(fmt.Sprint(cmd.Args()...), s.sha) {
+			s.stalled.Add(1)
+			<-s.open
+		}
 	}
 }
