@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
@@ -83,9 +82,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 		if line := p.Line(t); line != "begun" {
 			t.Fatalf("the child: got %q, want begun", line)
 		}
-		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		p.Stop(t)
 		sleepers[key] = p
 	}
 	for key, c := range ends { //nolint:paralleltest // the same
@@ -97,9 +94,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 			})
 			claim := c.meanwhile(t, key)
 			p.Tell(t, "")
-			if err := p.Process.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			p.Resume()
 			if line := p.Line(t); line != c.says {
 				t.Errorf("the child: got %q, want %q", line, c.says)
 			}

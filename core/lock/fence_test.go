@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -228,9 +227,7 @@ func TestFenceRejectsAPausedHolder(t *testing.T) {
 		if taken, _ := write(); !taken {
 			t.Fatal("a write by the holder: got it rejected, want it taken")
 		}
-		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		c.Stop(t)
 		other, err := l.Acquire(t.Context(), "key")
 		if err != nil {
 			t.Fatal(err)
@@ -238,9 +235,7 @@ func TestFenceRejectsAPausedHolder(t *testing.T) {
 		if !s.write(other.Fence()) {
 			t.Error("a write by the next holder: got it rejected, want it taken")
 		}
-		if err := c.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		c.Resume()
 		for range 100 {
 			c.Tell(t, "")
 			taken, thinks := write()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -101,9 +100,9 @@ func TestLeadInManyProcesses(t *testing.T) {
 		case 2:
 			most = leaderTTL + time.Second
 			stopped := leader
-			_ = stopped.Process.Signal(syscall.SIGSTOP)
+			stopped.Stop(t)
 			leader = next(stopped)
-			_ = stopped.Process.Signal(syscall.SIGCONT)
+			stopped.Resume()
 		}
 		if took := time.Since(began); took > most+4*stood() {
 			t.Errorf("round %d: the next one led after %v, want within %v", i, took, most)

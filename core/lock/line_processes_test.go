@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,11 +35,11 @@ func TestProcessesThatDieInLine(t *testing.T) {
 	srv := redistest.Standalone(t)
 	for name, c := range map[string]struct {
 		before int // how many stand before the next one
-		happen func(p *redistest.Child)
+		happen func(p *redistest.Child, t testing.TB)
 	}{
-		"one is killed":  {1, func(p *redistest.Child) { p.Kill() }},
-		"all are killed": {max(3, redistest.Ops(20)), func(p *redistest.Child) { p.Kill() }},
-		"one is stopped": {1, func(p *redistest.Child) { _ = p.Process.Signal(syscall.SIGSTOP) }},
+		"one is killed":  {1, func(p *redistest.Child, _ testing.TB) { p.Kill() }},
+		"all are killed": {max(3, redistest.Ops(20)), func(p *redistest.Child, _ testing.TB) { p.Kill() }},
+		"one is stopped": {1, (*redistest.Child).Stop},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,8 +55,9 @@ func TestProcessesThatDieInLine(t *testing.T) {
 			}
 			next := all[c.before]
 			for _, p := range all[:c.before] {
-				c.happen(p)
+				c.happen(p, t)
 			}
+			redistest.Time(t, admin) // Redis has run what they had sent
 			began := time.Now()
 			release(t, held)
 			if said := next.Line(t); said != "holds" {
@@ -66,7 +66,7 @@ func TestProcessesThatDieInLine(t *testing.T) {
 			if took, most := time.Since(began), lock.Waits+defaultRetryDelay+4*stood(); took > most {
 				t.Errorf("the next one held the lock after %v, want within %v", took, most)
 			}
-			_ = all[0].Process.Signal(syscall.SIGCONT)
+			all[0].Resume()
 			next.Tell(t, "give it back")
 			if said := next.Line(t); said != "over <nil>" {
 				t.Errorf("got %q, want no error", said)

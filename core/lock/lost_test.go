@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -237,9 +236,7 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 		if line := c.Line(t); line != "held" {
 			t.Fatalf("the child: got %q, want \"held\"", line)
 		}
-		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		c.Stop(t)
 		redistest.Await(t, time.Minute, "the lease to lapse", func() bool {
 			state, err := other.Inspect(t.Context(), "key")
 			return err == nil && !state.Held
@@ -257,9 +254,7 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 			}
 			want = "right: lock: taken by another"
 		}
-		if err := c.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		c.Resume()
 		if line := c.Line(t); line != want {
 			t.Errorf("the child after its pause: got %q, want %q", line, want)
 		}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -150,10 +149,10 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 		c.killed, dying, act = c.killed+1, dying+1, nil
 	}
 	stop := func() {
-		_ = victim.Process.Signal(syscall.SIGSTOP)
+		victim.Stop(c.t)
 		c.stopped++
 		act, then = time.After(2*onceTTL), func() {
-			_ = victim.Process.Signal(syscall.SIGCONT)
+			victim.Resume()
 			act = nil
 		}
 	}

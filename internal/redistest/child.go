@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -52,6 +53,23 @@ func (c *Child) Kill() {
 	_ = c.Process.Kill()
 	_ = c.Wait()
 }
+
+// Stop stops the child (SIGSTOP), and returns when none of its threads runs.
+func (c *Child) Stop(tb testing.TB) {
+	tb.Helper()
+	err := c.Process.Signal(syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	for waiting := err == nil; waiting; {
+		_, err = syscall.Wait4(c.Process.Pid, &status, syscall.WUNTRACED, nil)
+		waiting = err == syscall.EINTR
+	}
+	if err != nil || !status.Stopped() {
+		tb.Fatalf("redistest: stopping a child: got the status %#x, %v", status, err)
+	}
+}
+
+// Resume lets a stopped child run on.
+func (c *Child) Resume() { _ = c.Process.Signal(syscall.SIGCONT) }
 
 // Next waits for the next line that the child says; the error says that there is
 // none, since the child has ended.
