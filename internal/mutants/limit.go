@@ -257,7 +257,7 @@ var lineBugs = []source{
 		{"a denial of before a refund is believed", "if !a.Allowed && q.freed != freed {", "if false {"},
 	}},
 	{"core/limit/internal/line/forecast.go", []bug{
-		{"a waiter that comes too late waits", "if told.denied && w.most != nil && rest > left+late {", "if false {"},
+		{"a waiter that comes too late waits", "if told.denied && w.most != nil && rest > left+late {", "if told.denied && w.most == nil && rest > left+late {"},
 		{"a denial between two looks is not looked at", "\tif !q.pending() && q.again {", "\tif q.pending() && q.again {"},
 	}},
 }
