@@ -56,7 +56,7 @@ func worst(faults []error) int {
 	return status(faults[0])
 }
 
-// tellMissed says what of which servers is missing.
+// tellMissed names the servers that were missed, and what is missing of each.
 func tellMissed(w *page, what string, all []missed) {
 	for _, m := range all {
 		w.linef("%s of %s are missing: %s.", what, m.Server, m.Why)
