@@ -1,7 +1,6 @@
 package limit_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -50,7 +49,7 @@ func TestRenewalsHoldUpNoDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rdb := redistest.BubbleClient(t, redistest.Bubble(t))
 		stalls := &stalling{sha: shaOf("limit_renew.lua"), open: make(chan struct{})}
-		rdb.AddHook(stalls)
+		rdb.AddHook(redistest.BeforeHook(stalls.stall))
 		l := must(limit.New(storetest.Open(t, rdb, store.Options{Queue: store.Queued}), "n", []limit.Policy{
 			limit.WithLease(limit.FixedWindow{Limit: 1000, Window: time.Hour}, 3*time.Second),
 		}, &limit.Options{Fail: store.FailClosed}))(t)
@@ -71,34 +70,16 @@ func TestRenewalsHoldUpNoDecision(t *testing.T) {
 	})
 }
 
-// stalling is a hook that holds the calls of one script until it is open.
+// stalling holds the calls of one script until it is open.
 type stalling struct {
 	sha     string
 	open    chan struct{}
 	stalled atomic.Int64
 }
 
-func (*stalling) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s *stalling) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		s.stall(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (s *stalling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		s.stall(all...)
-		return next(ctx, all)
-	}
-}
-
-func (s *stalling) stall(all ...redis.Cmder) {
-	for _, cmd := range all {
-		if strings.Contains(fmt.Sprint(cmd.Args()...), s.sha) {
-			s.stalled.Add(1)
-			<-s.open
-		}
+func (s *stalling) stall(cmd redis.Cmder) {
+	if strings.Contains(fmt.Sprint(cmd.Args()...), s.sha) {
+		s.stalled.Add(1)
+		<-s.open
 	}
 }

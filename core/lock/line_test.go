@@ -138,33 +138,12 @@ type leaves struct {
 	may  chan struct{} // nil: at once
 }
 
-func (h *leaves) see(all ...redis.Cmder) {
-	for _, cmd := range all {
-		if args := redistest.Write(cmd); len(args) > 1 && scriptNames[args[1]] == "leave" {
-			h.sent.Add(1)
-			if h.may != nil {
-				<-h.may
-			}
+func (h *leaves) see(cmd redis.Cmder) {
+	if args := redistest.Write(cmd); len(args) > 1 && scriptNames[args[1]] == "leave" {
+		h.sent.Add(1)
+		if h.may != nil {
+			<-h.may
 		}
-	}
-}
-
-// DialHook makes it a [redis.Hook].
-func (*leaves) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook makes it a [redis.Hook].
-func (h *leaves) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.see(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-// ProcessPipelineHook makes it a [redis.Hook].
-func (h *leaves) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		h.see(all...)
-		return next(ctx, all)
 	}
 }
 
@@ -176,7 +155,7 @@ func TestAProcessThatGivesUpLeavesTheLine(t *testing.T) {
 		record := recordOf(prefix, "key")
 		held := try(t, locker(t, rdb, prefix, unasking()))
 		left := new(leaves)
-		rdb.AddHook(left)
+		rdb.AddHook(redistest.BeforeHook(left.see))
 		l := locker(t, rdb, prefix, unasking())
 		if err := l.Warm(t.Context()); err != nil { // or a call may be made twice
 			t.Fatal(err)
@@ -214,7 +193,7 @@ func TestAProcessComesBackIntoTheLine(t *testing.T) {
 		record := recordOf(prefix, "key")
 		held := try(t, locker(t, rdb, prefix, unasking()))
 		left := &leaves{may: make(chan struct{})}
-		rdb.AddHook(left)
+		rdb.AddHook(redistest.BeforeHook(left.see))
 		l := locker(t, rdb, prefix, unasking())
 		if err := l.Warm(t.Context()); err != nil { // or a call may be made twice
 			t.Fatal(err)

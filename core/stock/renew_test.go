@@ -1,7 +1,6 @@
 package stock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,30 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // renewals counts the calls that renew, and what they renew.
 type renewals struct {
 	lease        string
 	calls, items atomic.Int64
-}
-
-func (*renewals) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (c *renewals) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.see(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (c *renewals) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		for _, cmd := range all {
-			c.see(cmd)
-		}
-		return next(ctx, all)
-	}
 }
 
 func (c *renewals) see(cmd redis.Cmder) {
@@ -54,7 +36,7 @@ func TestReservationsOfOneItemAreRenewedTogether(t *testing.T) {
 		const many = 200
 		rdb := inBubble(t)
 		seen := &renewals{lease: strconv.FormatInt(defaultLease.Milliseconds(), 10)}
-		rdb.AddHook(seen)
+		rdb.AddHook(redistest.BeforeHook(seen.see))
 		s := newStock(t, rdb, "neap", nil)
 		open(t, s, "item", many)
 		all := make([]*stock.Reservation, many)
