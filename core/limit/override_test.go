@@ -165,6 +165,10 @@ func TestAnOverrideEnds(t *testing.T) {
 			if d := must(l.Peek(t.Context(), "s"))(t); d.Limit != 3 {
 				t.Errorf("%s: after the end: got a limit of %d, want 3", name, d.Limit)
 			}
+			must(0, l.Override(t.Context(), "s", 1500*time.Microsecond, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
+			if _, left, err := l.Overridden(t.Context(), "s"); err != nil || left != 2*time.Millisecond {
+				t.Errorf("%s: of 1.5 ms: got %v left, %v, want 2 ms, since a key lives for whole milliseconds", name, left, err)
+			}
 		}
 	})
 }
