@@ -49,6 +49,7 @@ func TestRenewalsHoldUpNoDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rdb := redistest.BubbleClient(t, redistest.Bubble(t))
 		stalls := &stalling{sha: shaOf("limit_renew.lua"), open: make(chan struct{})}
+		defer close(stalls.open)
 		rdb.AddHook(redistest.BeforeHook(stalls.stall))
 		l := must(limit.New(storetest.Open(t, rdb, store.Options{Queue: store.Queued}), "n", []limit.Policy{
 			limit.WithLease(limit.FixedWindow{Limit: 1000, Window: time.Hour}, 3*time.Second),
@@ -65,7 +66,6 @@ func TestRenewalsHoldUpNoDecision(t *testing.T) {
 			all = append(all, take(t, l, "s", 1))
 			time.Sleep(time.Millisecond)
 		}
-		close(stalls.open)
 		runtime.KeepAlive(all)
 	})
 }
