@@ -100,7 +100,7 @@ func TestWhatThePartnerSaysHoldsForAllProcesses(t *testing.T) {
 		}
 		err := call(t.Context(), other, "tea")
 		var denied *limit.LimitedError
-		if held := errors.As(err, &denied) && denied.Decision.Held() && denied.RetryAfter <= time.Minute; held != want || !want && err != nil {
+		if held := errors.As(err, &denied) && denied.Decision.OnHold() && denied.RetryAfter <= time.Minute; held != want || !want && err != nil {
 			t.Errorf("%s: then got %v, want it on hold: %t", asks, err, want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestADenialIsNotThePartners(t *testing.T) {
 	if err := call(t.Context(), conn, "tea"); !errors.Is(err, limit.ErrLimited) {
 		t.Errorf("over the inner limit: got %v, want ErrLimited", err)
 	}
-	if d, err := outer.Peek(t.Context(), "account"); err != nil || d.Held() || d.Remaining != 98 {
+	if d, err := outer.Peek(t.Context(), "account"); err != nil || d.OnHold() || d.Remaining != 98 {
 		t.Errorf("the outer limit: got %+v, %v, want nothing on hold and 98 left", d, err)
 	}
 }

@@ -94,7 +94,7 @@ func TestTheLimitHoldsForAllProcesses(t *testing.T) {
 			switch {
 			case i < 3 && status != 200:
 				t.Errorf("request %d of 3: got %d, %v, want 200", i+1, status, denied)
-			case i >= 3 && (denied == nil || denied.RetryAfter != time.Hour || denied.Decision.Policy != "quota" || denied.Decision.Held()):
+			case i >= 3 && (denied == nil || denied.RetryAfter != time.Hour || denied.Decision.Policy != "quota" || denied.Decision.OnHold()):
 				t.Errorf("request %d of 3: got %d, %+v, want a denial for an hour", i+1, status, denied)
 			}
 		}
@@ -140,7 +140,7 @@ func TestThePartnersWordHoldsForAllProcesses(t *testing.T) {
 			}
 			if c.want > 0 {
 				for _, of := range []http.RoundTripper{one, other} {
-					if status, denied := get(t, of, api); denied == nil || !denied.Decision.Held() || denied.RetryAfter != c.want {
+					if status, denied := get(t, of, api); denied == nil || !denied.Decision.OnHold() || denied.RetryAfter != c.want {
 						t.Errorf("%s: then got %d, %+v, want it on hold for %v", name, status, denied, c.want)
 					}
 				}
@@ -605,8 +605,8 @@ func TestOnErrorIsTold(t *testing.T) {
 	if status, denied := get(t, of, api); denied == nil || !errors.Is(denied, outgoing.ErrOnHold) || sent.Load() != 1 {
 		t.Errorf("when Redis is back: got %d, %v and %d requests sent, want Redis told of the hold, and one", status, denied, sent.Load())
 	}
-	if d, err := l.Peek(t.Context(), "api.example.com"); err != nil || !d.Held() {
-		t.Errorf("got held %t, %v, want Redis told of the hold", d.Held(), err)
+	if d, err := l.Peek(t.Context(), "api.example.com"); err != nil || !d.OnHold() {
+		t.Errorf("got held %t, %v, want Redis told of the hold", d.OnHold(), err)
 	}
 }
 

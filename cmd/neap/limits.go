@@ -31,7 +31,7 @@ type policyLine struct {
 	Policy     string `json:"policy"` // as --policy reads it
 	Allowed    bool   `json:"allowed"`
 	Banned     bool   `json:"banned"`
-	Held       bool   `json:"held"`
+	OnHold     bool   `json:"on_hold"`
 	Limit      int64  `json:"limit"`
 	Remaining  int64  `json:"remaining"`
 	RetryAfter int64  `json:"retry_after_ms"`
@@ -76,7 +76,7 @@ func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool
 			used = used || s.ResetAfter > 0
 			i := slices.IndexFunc(l.policies, func(p policy) bool { return p.PolicyName() == s.Policy }) // shadow policies come last
 			result.Policies = append(result.Policies, policyLine{
-				l.policies[i].String(), s.Allowed, s.Banned, s.Held, s.Limit, s.Remaining,
+				l.policies[i].String(), s.Allowed, s.Banned, s.OnHold, s.Limit, s.Remaining,
 				s.RetryAfter.Milliseconds(), s.NextAfter.Milliseconds(), s.ResetAfter.Milliseconds(),
 			})
 		}
@@ -107,8 +107,8 @@ func (t tally) tell(w *page) {
 		switch {
 		case p.Banned:
 			mark = "banned"
-		case p.Held:
-			mark = "held"
+		case p.OnHold:
+			mark = "on hold"
 		case !p.Allowed:
 			mark = "denied"
 		}

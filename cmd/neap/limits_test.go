@@ -340,10 +340,10 @@ func TestAHoldIsShown(t *testing.T) {
 		for subject, policies := range map[string]string{"counted": "window 5/1h", "fresh": "window 1/1h name any"} {
 			must(t, l.Hold(t.Context(), subject, time.Hour))
 			got := read[tally](t, exitFound, p.with("peek", "api", subject)...)
-			if got.Allowed || got.RetryAfter < 3_500_000 || len(got.Policies) != 1 || !got.Policies[0].Held || got.Policies[0].Policy != policies {
+			if got.Allowed || got.RetryAfter < 3_500_000 || len(got.Policies) != 1 || !got.Policies[0].OnHold || got.Policies[0].Policy != policies {
 				t.Errorf("%s: got %+v, want it on hold for an hour, under %s", subject, got, policies)
 			}
-			neap(t, p.with("peek", "api", subject)...).wants(t, exitFound, "held", "is denied for ")
+			neap(t, p.with("peek", "api", subject)...).wants(t, exitFound, "on hold", "is denied for ")
 			neap(t, p.with("reset", "api", subject, "--yes")...).wants(t, exitFound, "It is forgotten")
 			if d, err := l.Peek(t.Context(), subject); err != nil || !d.Allowed {
 				t.Errorf("%s after a reset: got %+v, %v, want it allowed", subject, d, err)

@@ -39,7 +39,7 @@ type topLine struct {
 	Policy     string `json:"policy"`
 	Allowed    bool   `json:"allowed"`
 	Banned     bool   `json:"banned"`
-	Held       bool   `json:"held"`
+	OnHold     bool   `json:"on_hold"`
 	Remaining  int64  `json:"remaining"`
 	Limit      int64  `json:"limit"`
 	RetryAfter int64  `json:"retry_after_ms"`
@@ -227,7 +227,7 @@ func nearestOf(ctx context.Context, s *seen, limiters []asked) (line topLine, er
 		if err != nil {
 			return topLine{}, err
 		}
-		one := topLine{s.name, s.subject, strings.HasPrefix(s.subject, "#"), d.Policy, d.Allowed, d.Banned(), d.Held(), d.Remaining, d.Limit, d.RetryAfter.Milliseconds()}
+		one := topLine{s.name, s.subject, strings.HasPrefix(s.subject, "#"), d.Policy, d.Allowed, d.Banned(), d.OnHold(), d.Remaining, d.Limit, d.RetryAfter.Milliseconds()}
 		if i == 0 || nearest(one, line) < 0 {
 			line = one
 		}
@@ -245,8 +245,8 @@ func (t *topPage) tell(w *page) {
 		switch {
 		case l.Banned:
 			mark = "banned"
-		case l.Held:
-			mark = "held"
+		case l.OnHold:
+			mark = "on hold"
 		}
 		hashed = hashed || l.Hashed
 		w.row(l.Name, l.Subject, l.Policy, l.Remaining, l.Limit, duration(l.RetryAfter), mark)

@@ -57,9 +57,9 @@ type State struct {
 	Allowed bool
 	// Banned reports whether the subject is banned under this policy ([WithBan]).
 	Banned bool
-	// Held reports whether the subject is on hold ([Limiter.Hold]). Only the first policy
+	// OnHold reports whether the subject is on hold ([Limiter.Hold]). Only the first policy
 	// reports it.
-	Held bool
+	OnHold bool
 	// Limit is the most that can be taken at once: the policy's Burst or Limit.
 	Limit int64
 	// Remaining is how many permits could be taken now.
@@ -88,9 +88,9 @@ func (d *Decision) Banned() bool {
 	return false
 }
 
-// Held reports whether the subject is on hold by [Limiter.Hold]. RetryAfter says for how
+// OnHold reports whether the subject is on hold by [Limiter.Hold]. RetryAfter says for how
 // long.
-func (d *Decision) Held() bool { return d != nil && d.first.Held && !d.first.Shadow }
+func (d *Decision) OnHold() bool { return d != nil && d.first.OnHold && !d.first.Shadow }
 
 // States returns an iterator over the states of all policies: the enforced ones first, in
 // the order in which they were given to the limiter.
@@ -119,7 +119,7 @@ func (l *Limiter) judge(d *Decision, readings []kind.Reading, w kind.Wanted) {
 		f := &figures[i]
 		s := State{
 			Policy: r.Name, Unit: r.QuotaUnit, Shadow: r.Shadow,
-			Allowed: f.Allowed, Banned: f.Banned, Held: f.Held, Limit: r.Limit, Remaining: f.Remaining, Window: f.Window,
+			Allowed: f.Allowed, Banned: f.Banned, OnHold: f.OnHold, Limit: r.Limit, Remaining: f.Remaining, Window: f.Window,
 			RetryAfter: f.RetryAfter, NextAfter: f.NextAfter, ResetAfter: f.ResetAfter,
 		}
 		if i == 0 {

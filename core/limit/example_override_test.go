@@ -77,6 +77,6 @@ func ExampleLimiter_Hold() {
 		log.Fatal(err)
 	}
 	d, err := limiter.Take(ctx, "api.example.com")
-	fmt.Println(d.Allowed, d.Held(), d.RetryAfter.Round(time.Second), err)
+	fmt.Println(d.Allowed, d.OnHold(), d.RetryAfter.Round(time.Second), err)
 	// Output: false true 1m0s <nil>
 }

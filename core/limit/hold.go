@@ -11,11 +11,11 @@ import (
 // Hold puts a subject on hold for d from now, in Redis and in this process: every request of
 // the subject is denied until then, whatever its policies have left. It is for a partner
 // that wants no requests for a while. If the subject is on hold for longer already, nothing
-// changes. [Decision.Held] reports the hold, and [Limiter.Reset] lifts it.
+// changes. [Decision.OnHold] reports the hold, and [Limiter.Reset] lifts it.
 //
 // Unlike a [Ban], a hold never doubles, and it applies to the limiter as a whole, also to the
 // limiters that With made from it. If all policies are shadows, the hold is a shadow, too, and
-// [Decision.Held] is false.
+// [Decision.OnHold] is false.
 // In an outage it lasts in each process that knows of it: one that has asked for it, or
 // that Redis has told of it with a decision.
 //

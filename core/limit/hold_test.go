@@ -39,11 +39,11 @@ func TestAHoldIsForAllProcesses(t *testing.T) {
 					"a peek": func() (limit.Decision, error) { return l.Peek(t.Context(), "s") },
 				} {
 					d, err := ask()
-					if err != nil || d.Allowed == (most > 0) || d.Held() != (most > 0) || d.Banned() || d.RetryAfter < least || d.RetryAfter > most {
+					if err != nil || d.Allowed == (most > 0) || d.OnHold() != (most > 0) || d.Banned() || d.RetryAfter < least || d.RetryAfter > most {
 						t.Errorf("%s by %s: got %+v, %v, want held %t for %v to %v", what, name, d, err, most > 0, least, most)
 					}
 				}
-				if d := must(l.Take(t.Context(), "another subject"))(t); !d.Allowed || d.Held() {
+				if d := must(l.Take(t.Context(), "another subject"))(t); !d.Allowed || d.OnHold() {
 					t.Errorf("another subject by %s: got %+v, want it allowed", name, d)
 				}
 			}
@@ -128,7 +128,7 @@ func TestAHoldIsRemembered(t *testing.T) {
 		must(l.Take(t.Context(), "s"))(t)
 		before := sent.Scripts.Load()
 		for range 10 {
-			if d := must(l.Take(t.Context(), "s"))(t); d.Allowed || !d.Held() {
+			if d := must(l.Take(t.Context(), "s"))(t); d.Allowed || !d.OnHold() {
 				t.Errorf("got %+v, want it held", d)
 			}
 		}

@@ -26,7 +26,7 @@ func (e *LimitedError) Error() string {
 	switch {
 	case e.Reason != nil:
 		return e.Reason.Error()
-	case e.Decision.Held():
+	case e.Decision.OnHold():
 		return fmt.Sprintf("limit: the subject is on hold: try again after %v", e.RetryAfter)
 	}
 	return fmt.Sprintf("limit: policy %q: the limit of %d is reached: try again after %v", e.Decision.Policy, e.Decision.Limit, e.RetryAfter)

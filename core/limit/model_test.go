@@ -235,7 +235,7 @@ func (m *model) view(now, n int64, denied []bool) (v view) {
 	for i, p := range m.parts {
 		s := p.told(now, p.costs(n), denied[i])
 		if left := m.hold.left(now); left > 0 && i == 0 {
-			s.Held = true
+			s.OnHold = true
 			bar(&s, left)
 		}
 		v.States = append(v.States, s)

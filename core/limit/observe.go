@@ -25,7 +25,7 @@ func (o *observers) notify(ctx context.Context, cost int64, d *Decision, err err
 		Outcome: decisions.Of(d.Allowed, err).Event(), Class: store.ClassOf(err), Duration: took,
 	}
 	if e.Outcome == store.Denied {
-		e.Banned, e.Held = d.Banned(), d.Held()
+		e.Banned, e.OnHold = d.Banned(), d.OnHold()
 	}
 	if d.Degraded {
 		e.Class = store.ClassOf(d.Cause)
@@ -33,7 +33,7 @@ func (o *observers) notify(ctx context.Context, cost int64, d *Decision, err err
 	o.store.Notify(ctx, e)
 	for s := range d.States() {
 		if s.Shadow && !s.Allowed {
-			e.Policy, e.Outcome, e.Class, e.Banned, e.Held = s.Policy, store.ShadowDenied, nil, s.Banned, s.Held
+			e.Policy, e.Outcome, e.Class, e.Banned, e.OnHold = s.Policy, store.ShadowDenied, nil, s.Banned, s.OnHold
 			o.store.Notify(ctx, e)
 		}
 	}

@@ -33,7 +33,7 @@ func ExampleNew() {
 
 	_, err = calls.Begin(ctx, "api.example.com", 1, nil)
 	var denied *limit.LimitedError
-	fmt.Println(errors.As(err, &denied), denied.Decision.Held(), denied.RetryAfter.Round(time.Second))
+	fmt.Println(errors.As(err, &denied), denied.Decision.OnHold(), denied.RetryAfter.Round(time.Second))
 	// Output: true true 1m0s
 }
 

@@ -200,8 +200,8 @@ func TestAHoldThatRedisDidNotConfirm(t *testing.T) {
 		if _, err := calls.Begin(ended, "s", 1, nil); !errors.Is(err, outgoing.ErrOnHold) {
 			t.Errorf("then: got %v, want it on hold", err)
 		}
-		if d, err := l.Peek(t.Context(), "s"); err != nil || !d.Held() {
-			t.Errorf("got held %t, %v, want Redis told of the hold", d.Held(), err)
+		if d, err := l.Peek(t.Context(), "s"); err != nil || !d.OnHold() {
+			t.Errorf("got held %t, %v, want Redis told of the hold", d.OnHold(), err)
 		}
 		time.Sleep(time.Until(over))
 		if _, err := calls.Begin(t.Context(), "s", 1, nil); err != nil || time.Now().After(over) {

@@ -34,9 +34,9 @@ type Event struct {
 	// Banned is true if the outcome is a denial because the subject is banned
 	// (limit.WithBan).
 	Banned bool
-	// Held is true if the outcome is a denial because the subject is on hold
+	// OnHold is true if the outcome is a denial because the subject is on hold
 	// (limit.Limiter.Hold).
-	Held bool
+	OnHold bool
 	// Cost is how many permits or units it is about; 0 if the primitive has none.
 	Cost int64
 	// Class is one of the four classes of package script if Redis did not answer as it

@@ -125,7 +125,7 @@ func (r *Reading) bar(f *Figures) {
 	if left == 0 {
 		return
 	}
-	f.Banned, f.Held, f.Allowed = r.Ban > 0, r.Hold > 0, false
+	f.Banned, f.OnHold, f.Allowed = r.Ban > 0, r.Hold > 0, false
 	if f.Remaining > 0 {
 		f.NextAfter = 0
 	}

@@ -135,7 +135,7 @@ func (r *Reading) Refused() bool { return r.Denied || max(r.Ban, r.Hold) > 0 }
 
 // Figures are what a reading means.
 type Figures struct {
-	Allowed, Banned, Held bool
+	Allowed, Banned, OnHold bool
 
 	Remaining int64
 	Left      int64         // Remaining as if there was no ban and no hold
