@@ -15,12 +15,13 @@ type banState struct {
 	told bool // to a process, by Redis
 }
 
-// left returns how long the ban still lasts. A nil banState has none.
+// left returns how long the ban still lasts: no longer than it was, if the clock was set back.
+// A nil banState has none.
 func (b *banState) left(now int64) time.Duration {
 	if b == nil {
 		return 0
 	}
-	return time.Duration(max(b.ends-now/1000, 0)) * time.Millisecond
+	return time.Duration(max(min(b.ends-now/1000, b.length), 0)) * time.Millisecond
 }
 
 // count counts a denial, with which a ban may begin.

@@ -103,7 +103,7 @@ var Kinds = map[string]*Kind{
 		},
 	},
 	"calendar": {
-		One:  CalendarWindow{Name: "calendar", Limit: 15, Every: Month},
+		One:  CalendarWindow{Name: "calendar", Limit: 15, Every: Month, Location: midMonth()},
 		Step: time.Millisecond,
 		Notable: []Policy{
 			CalendarWindow{Limit: 3, Every: Hour, Location: Zone("Australia/Lord_Howe")},
@@ -170,6 +170,14 @@ func (k *Kind) Policy(rng *rand.Rand, i int) (p Policy) {
 		p = k.Random(rng, 1+rng.Int64N([]int64{1, 10, 100, 100_000}[rng.IntN(4)]), length)
 	}
 	return Set(p, p.PolicyName(), "Name")
+}
+
+// midMonth is a place where no month ends while a test runs: UTC, but for an hour a month.
+func midMonth() *time.Location {
+	if now := time.Now().UTC(); now.Add(time.Hour).Month() != now.Month() {
+		return Zone("Pacific/Honolulu")
+	}
+	return nil
 }
 
 // OneOfEach is a policy of each kind. Steady are those that free nothing while a test runs.
