@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // TestRoom: there are as many searches as Room says, and those of Keep.
@@ -103,6 +105,32 @@ func TestARefusalIsNoReasonToHurry(t *testing.T) {
 			t.Errorf("two seconds after the server is back: got stats %+v, want %d undone", got, many)
 		}
 	})
+}
+
+// TestASearchThatHasEndedIsLetGo: what its attempt refers to may be large.
+func TestASearchThatHasEndedIsLetGo(t *testing.T) {
+	t.Parallel()
+	const many = 100
+	var u Undoer
+	var back atomic.Bool
+	var kept atomic.Int64
+	for range many {
+		result := new([1 << 10]byte)
+		kept.Add(1)
+		runtime.AddCleanup(result, func(int) { kept.Add(-1) }, 0)
+		u.Start(time.Now(), time.Minute, func() Result {
+			if back.Load() {
+				return Result(result[0]) + Done
+			}
+			return Unanswered
+		})
+	}
+	back.Store(true)
+	redistest.Await(t, time.Minute, "all to be let go", func() bool {
+		runtime.GC()
+		return u.Stats().Pending == 0 && kept.Load() == 0
+	})
+	runtime.KeepAlive(&u)
 }
 
 // TestMemoryOfASearch: a search takes less than a kilobyte, without what its attempt

@@ -161,15 +161,23 @@ func (u *Undoer) next(was bool) (s *search, unanswered bool) {
 	}
 	switch {
 	case len(u.due) > 0:
-		s, u.due = u.due[0], u.due[1:]
+		s, u.due = pop(u.due)
 		return s, false
 	case len(u.late) > 0 && u.unanswered < silent:
-		s, u.late = u.late[0], u.late[1:]
+		s, u.late = pop(u.late)
 		u.unanswered++
 		return s, true
 	}
 	u.running--
 	return nil, false
+}
+
+// pop takes the first search of a queue. The queue's array does not keep it: what a search is
+// about may be large.
+func pop(queue []*search) (*search, []*search) {
+	s := queue[0]
+	queue[0] = nil
+	return s, queue[1:]
 }
 
 type search struct {
