@@ -89,7 +89,7 @@ func (g *concurrency) Enter(r Request) Pass {
 		return g.answers.unavailable(r, err, KindUnavailable)
 	}
 	if slot.Degraded {
-		g.tell(r, slot)
+		g.answers.tellBefore(r, slot.Cause, func() { _ = slot.Release(ctx) })
 	}
 	fields := g.headers.inFlight(slot)
 	if !slot.Allowed {
@@ -102,17 +102,4 @@ func (g *concurrency) Enter(r Request) Pass {
 	}
 	// If Release cannot finish immediately, it goes on in the background.
 	return g.twice.mark(r, Pass{Header: fields, Leave: func(*Reply) { _ = slot.Release(ctx) }})
-}
-
-// tell calls the hook. If the hook panics, tell gives the slot back, because no Leave
-// will.
-func (g *concurrency) tell(r Request, slot *inflight.Slot) {
-	told := false
-	defer func() {
-		if !told {
-			_ = slot.Release(r.Context())
-		}
-	}()
-	g.answers.tell(r, slot.Cause)
-	told = true
 }

@@ -132,6 +132,19 @@ func (a *answers) unavailable(r Request, err error, kind Kind) Pass {
 	return a.deny(r, Denial{Kind: kind})
 }
 
+// tellBefore tells of a request that was granted something and has no Leave yet. If the hook
+// does not return, undo gives back what was granted.
+func (a *answers) tellBefore(r Request, err error, undo func()) {
+	told := false
+	defer func() {
+		if !told {
+			undo()
+		}
+	}()
+	a.tell(r, err)
+	told = true
+}
+
 func (a *answers) tell(r Request, err error) {
 	if a.onError != nil {
 		a.onError(r, err)

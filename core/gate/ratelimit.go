@@ -232,25 +232,16 @@ func (g *rateLimit) Enter(r Request) Pass {
 		return g.failed(r, err)
 	}
 	if d.Degraded {
-		g.tellDegraded(r, ask, d)
+		g.answers.tellBefore(r, d.Cause, func() {
+			if d.Allowed && g.waitsUnsettled() { // no other request waits for this one to settle
+				g.unsettled.end(ask.Subject)
+			}
+		})
 	}
 	if !d.Allowed {
 		return g.exceeded(r, d)
 	}
 	return g.twice.mark(r, g.admitted(r, ask, d))
-}
-
-// tellDegraded calls OnError. If OnError panics, the request does not run, and no other
-// request waits for it to settle.
-func (g *rateLimit) tellDegraded(r Request, ask limit.Ask, d limit.Decision) {
-	panics := true
-	defer func() {
-		if panics && d.Allowed && g.waitsUnsettled() {
-			g.unsettled.end(ask.Subject)
-		}
-	}()
-	g.answers.tell(r, d.Cause)
-	panics = false
 }
 
 func (g *rateLimit) skips(r Request) bool { return g.opts.Skip != nil && g.opts.Skip(r) }
