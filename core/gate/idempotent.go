@@ -174,7 +174,7 @@ func (g *idempotent) Enter(r Request) Pass {
 	}
 	claim := answer.Claim
 	if why := claim.Unguarded(); why != nil {
-		g.answers.tell(r, why)
+		g.answers.tellBefore(r, why, func() { _ = claim.Conclude(r.Context(), idempotency.NothingDone()) })
 	}
 	ctx, ending := watch(claim.Detached())
 	return Pass{Context: ctx, Capture: g.opts.MaxResponse, Leave: g.leaving(ending, r, claim)}
@@ -188,8 +188,7 @@ func (g *idempotent) again(r Request) Pass {
 	return Pass{Reply: &reply}
 }
 
-// keyless answers a request without a usable key. The answer has a problem type if the
-// key is that of the header field.
+// keyless answers a request without a usable key.
 func (g *idempotent) keyless(r Request, err error) Pass {
 	refused, ok := asRefusal(err)
 	if !ok || refused.status != 400 {
@@ -214,6 +213,9 @@ func unknown(err error) error {
 func (g *idempotent) refused(r Request, err error) Pass {
 	var kind Kind
 	switch {
+	case errors.Is(err, idempotency.ErrInDoubt): // first, because it may wrap what Reconcile.Find has of a guard
+		kind = KindInDoubt
+		g.answers.tell(r, err)
 	case errors.Is(err, idempotency.ErrInFlight):
 		kind = KindInFlight
 	case errors.Is(err, idempotency.ErrMismatch):
@@ -222,9 +224,6 @@ func (g *idempotent) refused(r Request, err error) Pass {
 		kind = KindDone
 	case errors.Is(err, idempotency.ErrUnreadable):
 		kind = KindDone
-		g.answers.tell(r, err)
-	case errors.Is(err, idempotency.ErrInDoubt):
-		kind = KindInDoubt
 		g.answers.tell(r, err)
 	default:
 		return g.answers.unavailable(r, err, KindNotBegun)
@@ -251,42 +250,40 @@ func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim
 		asked = kept
 	}
 	return func(reply *Reply) {
-		outcome, known := idempotency.Unknown(), false
+		outcome := idempotency.Unknown()
 		defer func() { // also if Replay panics
-			err := claim.Conclude(context.Background(), outcome)
-			_, retries := g.guard.Policy().(idempotency.Retry)
-			if err == nil && !known && !retries {
+			err := claim.Conclude(context.Background(), outcome) // nothing, if the handler has concluded the claim
+			if err == nil && errors.Is(claim.Err(), idempotency.ErrInDoubt) {
 				err = idempotency.ErrInDoubt
 			}
 			if err != nil {
 				g.answers.tell(asked, err)
 			}
 		}()
-		if ending.gaveUp(reply) && claim.Err() == nil {
-			return
+		if !ending.gaveUp(reply) {
+			outcome = g.outcome(reply)
 		}
-		outcome, known = g.outcome(reply)
 	}
 }
 
 // outcome is what an answer says about the work that was done.
-func (g *idempotent) outcome(reply *Reply) (o idempotency.Outcome, known bool) {
+func (g *idempotent) outcome(reply *Reply) idempotency.Outcome {
 	stands := concludes(reply)
 	if g.opts.Replay != nil && reply != nil && reply.Status >= 200 && !reply.Refused {
 		stands = g.kept(reply)
 	}
 	switch stands {
 	case doneNothing:
-		return idempotency.NothingDone(), true
+		return idempotency.NothingDone()
 	case doneUnknown:
-		return idempotency.Unknown(), false
+		return idempotency.Unknown()
 	case doneUnstored:
-		return idempotency.DoneWithout(), true
+		return idempotency.DoneWithout()
 	}
 	if stored := encodeReply(*reply, g.headers); stored != nil {
-		return idempotency.DoneWith(stored), true
+		return idempotency.DoneWith(stored)
 	}
-	return idempotency.DoneWithout(), true
+	return idempotency.DoneWithout()
 }
 
 func (g *idempotent) kept(reply *Reply) conclusion {

@@ -86,6 +86,48 @@ func TestIdempotentReportsDoubt(t *testing.T) {
 	}
 }
 
+// A handler that has concluded its claim has not given up, whatever it answers, and not for
+// the gates outside either. The hook is told if it left the request in doubt.
+func TestIdempotentHandlerConcludes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		outcome idempotency.Outcome
+		answer  *gate.Reply
+		told    error
+		state   idempotency.State
+	}{
+		"nothing, and a 503":    {idempotency.NothingDone(), answered(503), nil, idempotency.Free},
+		"done, and a 500":       {idempotency.DoneWithout(), answered(500), nil, idempotency.NoResult},
+		"done, and empty":       {idempotency.DoneWithout(), answered(200), nil, idempotency.NoResult},
+		"unknown, and a 202":    {idempotency.Unknown(), answered(202), idempotency.ErrInDoubt, idempotency.Doubtful},
+		"unknown, and a broken": {idempotency.Unknown(), nil, idempotency.ErrInDoubt, idempotency.Doubtful},
+	} {
+		guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
+		outside, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
+		var h hook
+		p := gate.Chain(
+			gate.Idempotent(outside, everyone, nil), gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: h.hear}),
+		).Enter(posting("k", ""))
+		claim, ok := idempotency.FromContext(p.Context)
+		if !ok || !claim.By(guard) {
+			t.Fatalf("%s: got no claim of the guard in the handler's context", name)
+		}
+		if err := claim.Conclude(t.Context(), c.outcome); err != nil {
+			t.Errorf("%s: Conclude: got %v, want no error", name, err)
+		}
+		p.Leave(c.answer)
+		if told := h.take(); !errors.Is(told, c.told) || c.told == nil && told != nil {
+			t.Errorf("%s: the hook was told %v, want %v", name, told, c.told)
+		}
+		if r, err := guard.Inspect(t.Context(), ordered); r.State != c.state || err != nil {
+			t.Errorf("%s: got %+v, %v, want the state %v", name, r, err, c.state)
+		}
+		if r, err := outside.Inspect(t.Context(), ordered); c.answer != nil && c.answer.Status == 200 && (r.State != idempotency.Done || err != nil) {
+			t.Errorf("%s: outside: got %+v, %v, want %v", name, r, err, idempotency.Done)
+		}
+	}
+}
+
 // A deadline that was set outside holds for the handler. The end of the request does not
 // end its context.
 func TestIdempotentDeadline(t *testing.T) {

@@ -220,20 +220,22 @@ func TestIdempotentGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer *gate.Reply
 		opts   *gate.IdempotentOptions
-		late   bool
+		ends   error // the handler's context, before the handler returns
 		want   idempotency.State
 	}{
-		"empty and late":       {answer(200, ""), nil, true, idempotency.Doubtful},
-		"empty, late and kept": {answer(200, ""), keep, true, idempotency.Doubtful},
-		"empty and in time":    {answer(200, ""), nil, false, idempotency.Done},
-		"late, and has a body": {answer(200, "tea"), nil, true, idempotency.Done},
-		"late, and says so":    {answer(204, ""), nil, true, idempotency.Done},
+		"empty and late":       {answer(200, ""), nil, context.DeadlineExceeded, idempotency.Doubtful},
+		"empty, late and kept": {answer(200, ""), keep, context.DeadlineExceeded, idempotency.Doubtful},
+		"empty and in time":    {answer(200, ""), nil, nil, idempotency.Done},
+		"late, and has a body": {answer(200, "tea"), nil, context.DeadlineExceeded, idempotency.Done},
+		"late, and says so":    {answer(204, ""), nil, context.DeadlineExceeded, idempotency.Done},
+		"empty and lost":       {answer(200, ""), nil, idempotency.ErrLost, idempotency.Doubtful},
+		"lost, and has a body": {answer(200, "tea"), nil, idempotency.ErrLost, idempotency.Done},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
+			guard, severed := guardsOf(t, idempotency.Reject{}, idempotency.Options{Lease: 6 * time.Second})
 			r, given := posting("k", ""), time.Hour
-			if c.late {
+			if c.ends == context.DeadlineExceeded {
 				given = 10 * time.Second
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), given)
@@ -243,8 +245,13 @@ func TestIdempotentGivenUp(t *testing.T) {
 			if p.Context == nil {
 				t.Fatalf("got %+v, want it admitted", p.Reply)
 			}
-			if c.late {
+			if c.ends != nil {
+				severed.gone.Store(c.ends == idempotency.ErrLost)
 				<-p.Context.Done()
+				severed.gone.Store(false)
+			}
+			if cause := context.Cause(p.Context); !errors.Is(cause, c.ends) {
+				t.Errorf("the handler's context: got the cause %v, want %v", cause, c.ends)
 			}
 			p.Leave(c.answer)
 			if got, err := guard.Inspect(t.Context(), ordered); err != nil || got.State != c.want {
@@ -393,5 +400,19 @@ func TestIdempotentRunsUnguarded(t *testing.T) {
 		severed.gone.Store(false)
 		redistest.Await(t, time.Minute, "the answer to be stored", func() bool { return guard.Stats().Completed == 1 })
 		replays(t, g, posting("k", "tea"), 200, "tea")
+	}
+}
+
+// A hook that panics leaves no claim behind.
+func TestIdempotentUnguardedHookPanics(t *testing.T) {
+	t.Parallel()
+	guard, severed := guards(t, idempotency.Options{})
+	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{
+		Fail: idempotency.RunUnguarded, OnError: func(gate.Request, error) { panic("the hook is broken") },
+	})
+	severed.gone.Store(true)
+	panics(t, func() { g.Enter(posting("k", "")) })
+	if n := guard.Stats().Running; n != 0 {
+		t.Errorf("running after the panic: got %d, want 0", n)
 	}
 }

@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
@@ -25,7 +26,8 @@ type Claim struct {
 	unguarded error // why Redis did not grant it, or nil
 
 	conclusion sync.Once
-	lost       bool // the claim was lost before the conclusion
+	over       atomic.Pointer[error] // what Err returns since the conclusion began
+	lost       bool                  // the claim was lost before the conclusion
 	outcome    error
 }
 
@@ -58,16 +60,17 @@ func (c *Claim) Fence() int64 {
 	return c.fence
 }
 
-// Attempt returns how many times the work was begun, this time included. If it is above
-// 1, an earlier run said that it had done nothing, or an earlier run did not end. How far
-// that one came is not known. Attempt counts for as long as the record is remembered.
+// Attempt returns how many claims of the key there were, this one included. If it is above
+// 1, an earlier run said that it had done nothing, failed, or did not end. How far that one
+// came is not known. A claim with which [Reconcile] only asked counts too. Attempt counts
+// for as long as the record is remembered.
 func (c *Claim) Attempt() int64 {
 	misuse.Made(c.made(), errClaim)
 	return c.attempt
 }
 
-// Err returns nil while the claim lasts, and [ErrConcluded] once it was concluded.
-// Otherwise it says how the claim was lost: [ErrExpired] or [ErrLost].
+// Err returns nil while the claim lasts, and [ErrConcluded] once it was concluded, also if it
+// was lost before. Otherwise it says how the claim was lost: [ErrExpired] or [ErrLost].
 //
 // Err compares clocks and sends nothing, so it is right immediately after the process was
 // paused. If the claim was taken over or deleted, a renewal finds out within a third of
@@ -76,13 +79,16 @@ func (c *Claim) Err() error {
 	if !c.made() {
 		return errClaim
 	}
+	if over := c.over.Load(); over != nil {
+		return *over
+	}
 	return c.lease.Err()
 }
 
 func (c *Claim) made() bool { return c != nil && c.of != nil }
 
 // Context returns a child of the context that was given to Begin. It ends when the
-// claim is lost or concluded, and its cause is what Err returns.
+// claim is lost or concluded, and its cause is what Err returns at that moment.
 func (c *Claim) Context() context.Context {
 	misuse.Made(c.made(), errClaim)
 	return c.lease.Context()

@@ -53,8 +53,13 @@ var errEnded error = &script.Error{
 }
 
 func (c *Claim) conclude(ctx context.Context, o Outcome) error {
-	if c.lost = c.lease.End(ErrConcluded) != nil; !c.lost {
-		c.of.count.running.Add(-1)
+	over := &ErrConcluded
+	if c.of.becomes(o.state) == doubt {
+		over = &errDoubted
+	}
+	c.over.Store(over)
+	if c.lost = c.lease.End(*over) != nil; !c.lost {
+		defer c.of.count.running.Add(-1) // when Concluding counts it, if it goes on
 	}
 	end := c.ending(o)
 	asked := time.Now()

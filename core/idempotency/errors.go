@@ -32,8 +32,11 @@ var (
 	// lease, or the process slept. This process finds that out by itself. It wraps
 	// [ErrLost].
 	ErrExpired = fmt.Errorf("%w: its lease is over", ErrLost)
-	// ErrConcluded says that the holder has concluded the claim.
+	// ErrConcluded says that the holder has concluded the claim. If that leaves the work in
+	// doubt, the error of [Claim.Err] is [ErrInDoubt] too.
 	ErrConcluded = errors.New("idempotency: the claim is concluded")
+
+	errDoubted = fmt.Errorf("%w, and the work is: %w", ErrConcluded, ErrInDoubt)
 )
 
 // These errors report an argument that cannot be used, or that there is nothing to

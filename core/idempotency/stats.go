@@ -24,12 +24,12 @@ func (n *counters) finished(r Answer, err error) store.Outcome {
 		count, outcome = &n.begun, store.Granted
 	case err == nil:
 		count, outcome = &n.replayed, store.Replayed
+	case errors.Is(err, ErrInDoubt): // first, because it may wrap what Reconcile.Find has of a guard
+		count, outcome = &n.inDoubt, store.InDoubt
 	case errors.Is(err, ErrInFlight):
 		count, outcome = &n.inFlight, store.Held
 	case errors.Is(err, ErrMismatch):
 		count, outcome = &n.mismatched, store.Mismatched
-	case errors.Is(err, ErrInDoubt):
-		count, outcome = &n.inDoubt, store.InDoubt
 	case errors.Is(err, ErrNoResult), errors.Is(err, ErrUnreadable):
 		count, outcome = &n.noResult, store.NoResult
 	case ask.IsCanceled(err):
@@ -71,7 +71,7 @@ type Stats struct {
 	Unconfirmed uint64 // conclusions that Redis did not confirm at once
 	Lost        uint64 // claims that ended before they were concluded
 
-	Running    int    // claims that are held at the moment
+	Running    int    // claims that are held at the moment, until Redis was first told how the run ended
 	Concluding int    // conclusions that neap is repeating at the moment
 	Concluded  uint64 // conclusions that Redis confirmed late
 	Dropped    uint64 // conclusions that were given up, because Redis refused them for a lease, or because neap was repeating 1,000 others
@@ -84,13 +84,15 @@ type Stats struct {
 // concurrent use, and panics on a nil or zero Guard.
 func (g *Guard) Stats() Stats {
 	misuse.Made(g.made(), errGuard)
-	n, undo, late := &g.count, g.undo.Stats(), g.late.Stats()
+	n := &g.count
+	running := n.running.Load() // before the conclusions, which a claim becomes
+	undo, late := g.undo.Stats(), g.late.Stats()
 	return Stats{
 		Begun: n.begun.Load(), Replayed: n.replayed.Load(), InFlight: n.inFlight.Load(), Mismatched: n.mismatched.Load(),
 		InDoubt: n.inDoubt.Load(), NoResult: n.noResult.Load(), Canceled: n.canceled.Load(), Failed: n.failed.Load(), Unguarded: n.unguarded.Load(),
 		Completed: n.completed.Load(), Flushed: n.flushed.Load(), Abandoned: n.abandoned.Load(),
 		Doubted: n.doubted.Load(), Overtaken: n.overtaken.Load(), Unconfirmed: n.unconfirmed.Load(), Lost: n.lost.Load(),
-		Running:    int(n.running.Load()),
+		Running:    int(running),
 		Concluding: late.Pending, Concluded: late.Undone, Dropped: late.Overflowed + late.Lapsed,
 		Undoing: undo.Pending, Undone: undo.Undone, Lapsing: undo.Overflowed,
 	}

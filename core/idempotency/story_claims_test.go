@@ -111,8 +111,14 @@ func (h *story) claim(t *testing.T, c *claimed) {
 	} else {
 		h.conclude(t, c)
 	}
-	if err := c.Err(); !same(err, c.err) || (c.Context().Err() == nil) != (c.err == nil) || !same(context.Cause(c.Context()), c.err) {
-		h.wrong("Err is %v, and the context's cause %v, want %v of both", err, context.Cause(c.Context()), c.err)
+	if c.cause == nil {
+		c.cause = c.err
+	}
+	if err := c.Err(); !same(err, c.err) || (c.Context().Err() == nil) != (c.err == nil) || !same(context.Cause(c.Context()), c.cause) {
+		h.wrong("Err is %v, and the context's cause %v, want %v and %v", err, context.Cause(c.Context()), c.err, c.cause)
+	}
+	if doubts := errors.Is(c.Err(), idempotency.ErrInDoubt); doubts != c.doubts {
+		h.wrong("Err is %v, want it to say that the work is in doubt: %t", c.Err(), c.doubts)
 	}
 }
 
@@ -164,8 +170,8 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 	held := c.err == nil
 	if held {
 		n.Running--
-		c.err = idempotency.ErrConcluded
 	}
+	c.err = idempotency.ErrConcluded
 	became := o.state // as the outcome and the policy prescribe
 	if became == "" {
 		became = "doubt"
@@ -173,6 +179,7 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 			became = "free"
 		}
 	}
+	c.doubts = became == "doubt"
 	var want error
 	switch reply := h.reply; {
 	case reply == int64(-2) && became == "free":

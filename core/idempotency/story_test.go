@@ -29,9 +29,11 @@ type story struct {
 
 type claimed struct {
 	*idempotency.Claim
-	of   int
-	err  error // what Err says
-	over bool  // it was concluded
+	of     int
+	err    error // what Err says
+	cause  error // what its contexts say
+	doubts bool  // it was concluded, and is in doubt
+	over   bool  // it was concluded
 }
 
 // found is an outcome in the words of the model.
