@@ -149,19 +149,24 @@ func (g *Guard) begin(ctx context.Context, q *question) (Answer, error) {
 func (g *Guard) finish(ctx context.Context, q *question, r Answer, err error) (Answer, error) {
 	err = q.doubt.Worst(err)
 	outcome := g.count.finished(r, err)
+	runs := g.runs(q, err)
+	if r.Claim == nil && !runs {
+		g.takeBack(q)
+	}
 	told := false
 	defer func() { // an observer may end the goroutine, and then no caller gets the grant
-		if !told && r.Claim != nil {
+		switch {
+		case told:
+		case r.Claim != nil:
 			background.Go(func() { _ = r.Claim.Conclude(context.Background(), NothingDone()) })
+		case runs:
+			g.takeBack(q)
 		}
 	}()
 	ask.Notify(ctx, g.store, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome}, q.began, err)
 	told = true
-	if g.runs(q, err) {
+	if runs {
 		return Answer{Claim: g.unguarded(ctx, q, err)}, nil
-	}
-	if r.Claim == nil {
-		g.takeBack(q)
 	}
 	return r, err
 }

@@ -26,7 +26,7 @@ var states = map[state]State{pending: Pending, asking: Pending, free: Free, done
 // fingerprint and the owner.
 type Record struct {
 	State   State
-	Attempt int64         // how many times the work was begun
+	Attempt int64         // how many claims there were
 	Fence   int64         // the last fencing number
 	Lease   time.Duration // until a Pending run counts as gone if it is not renewed; 0 if it is gone
 	Expires time.Duration // until the record is forgotten; negative if never, which the next Begin mends
@@ -58,8 +58,8 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Record, error) {
 }
 
 // Resolve says how a run ended that is in doubt, or whose lease is over: [NothingDone],
-// [DoneWith] or [DoneWithout]. The claim of that run cannot be concluded any more. You
-// may repeat Resolve until it returns nil. It costs one round trip.
+// [DoneWith] or [DoneWithout]. The claim of that run cannot be concluded any more. It costs
+// one round trip.
 //
 // Resolve returns
 //
@@ -68,7 +68,8 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Record, error) {
 //   - [ErrUnresolved] for [Unknown], and [ErrKey];
 //   - ctx.Err() if the caller's context ended;
 //   - a [*script.Error] if Redis could not answer. After [script.ErrMaybeExecuted] Redis
-//     may have noted the outcome.
+//     may have noted the outcome, and another run may be in doubt by now: look at the record
+//     again before you repeat Resolve, which would resolve that run.
 func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 	record, err := g.record(key)
 	switch {
@@ -97,7 +98,8 @@ func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 // Forget deletes what Redis knows about a key, and reports whether there was anything. It
 // is for operators, and for deleting what is known about a person. The next caller does
 // the work, even beside a run in progress. That run learns of it when it renews its
-// lease.
+// lease. If it ends first, its record is back: Inspect says Pending before, so forget again
+// when it has ended.
 //
 // Forget returns the errors of Inspect. After [script.ErrMaybeExecuted] the record may
 // have been deleted, or may still be deleted. Forget does not ask a second time, because

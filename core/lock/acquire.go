@@ -120,6 +120,9 @@ func (s *shared) bring(ctx context.Context, b *bid, wake string) (int64, time.Ti
 func (s *shared) finish(ctx context.Context, b *bid, held *Lock, err error) (*Lock, error) {
 	err = b.doubt.Worst(err)
 	outcome := s.count.finished(err)
+	if held == nil && b.doubt.Calls > 0 {
+		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
+	}
 	told := false
 	defer func() { // an observer may end the goroutine, and then no caller gets the grant
 		if !told && held != nil {
@@ -128,8 +131,5 @@ func (s *shared) finish(ctx context.Context, b *bid, held *Lock, err error) (*Lo
 	}()
 	ask.Notify(ctx, s.store, store.Event{Primitive: store.Lock, Name: s.name, Outcome: outcome}, b.began, err)
 	told = true
-	if held == nil && b.doubt.Calls > 0 {
-		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
-	}
 	return held, err
 }

@@ -60,6 +60,46 @@ func TestObserversThatDoNotReturn(t *testing.T) {
 	}
 }
 
+// TestObserversOfAnErrorThatDoNotReturn: what a lost answer may have granted is taken back
+// also if an observer ends the goroutine.
+func TestObserversOfAnErrorThatDoNotReturn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hook := &badHook{before: doNothing, after: doPanic} // the answer is lost
+		st, all := inBubble(t, store.Options{Queue: store.Direct}, hook)
+		for _, g := range all {
+			if g.name == "estimate" { // nobody has the decision, so it lapses
+				continue
+			}
+			if err := errors.Join(g.take(t.Context()), g.leave(t.Context())); err != nil { // the server has the script then
+				t.Fatal(err)
+			}
+			remove := st.Observe(func(_ context.Context, e store.Event) {
+				if e.Primitive != store.Server {
+					runtime.Goexit()
+				}
+			})
+			hook.armed.Store(true)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = g.take(t.Context())
+				t.Errorf("%s: the call returned, want its goroutine ended by the observer", g.name)
+			}()
+			<-done
+			hook.armed.Store(false)
+			remove()
+			time.Sleep(panicLease / 2)
+			if err := g.take(t.Context()); err != nil {
+				t.Errorf("%s, half a lease after its answer was lost: got %v, want it granted", g.name, err)
+			} else if err := g.leave(t.Context()); err != nil {
+				t.Errorf("%s: got %v, want it to end", g.name, err)
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
 // TestObserversOfAServerThatDoNotReturn: the first answer after an outage is told on the
 // goroutine of the call that got it. It keeps what it was granted. So does one whose
 // handler of the log does not return.
