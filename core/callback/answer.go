@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
@@ -13,7 +14,7 @@ import (
 )
 
 // Endpoint serves the deliveries of one provider. It is a [gate.Endpoint]: mount it with
-// the Handler of an adapter. It is immutable and safe for concurrent use. The zero
+// the Handler of an adapter. It is safe for concurrent use. The zero
 // Endpoint is not usable.
 type Endpoint struct {
 	preset Preset
@@ -21,6 +22,8 @@ type Endpoint struct {
 	verify Verify
 	handle Handler
 	opts   Options
+
+	handling atomic.Int64 // deliveries whose events are handled
 }
 
 var errEndpoint = errors.New("callback: a nil or zero Endpoint: make one with New, and check its error first")
@@ -44,7 +47,11 @@ func (e *Endpoint) Serve(r gate.Request) gate.Reply {
 	case p.events == nil:
 		return p.otherwise
 	}
-	v, through := within(limited, func() verdict { return e.run(context.WithoutCancel(ctx), p.events) })
+	e.handling.Add(1)
+	v, through := within(limited, func() verdict {
+		defer e.handling.Add(-1)
+		return e.run(context.WithoutCancel(ctx), p.events)
+	})
 	if !through {
 		return e.late(limited, "the handler")
 	}

@@ -2,13 +2,18 @@ package callback_test
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/nethttp"
 )
 
 // If a part of a batch fails, the events that are done are not done again.
@@ -45,6 +50,58 @@ func TestBatch(t *testing.T) {
 			deliver(h, body).is(t, p.Refused)
 		}
 	})
+}
+
+// Drain waits for all events of a delivery that was answered before they were handled, also
+// between two of them.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	rdb := srv.Client(t)
+	var armed atomic.Bool
+	goOn, between, begin := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var calls atomic.Int64
+	rdb.AddHook(redistest.BeforeHook(func(redis.Cmder) {
+		if armed.Load() && calls.Add(1) == 2 { // after the first event is noted
+			close(between)
+			<-begin
+		}
+	}))
+	s, p := &shop{handle: func(context.Context, *callback.Event) error {
+		<-goOn
+		return nil
+	}}, callback.Adyen()
+	p.Deadline = 100 * time.Millisecond
+	g := guard(t, rdb, srv.Prefix(t), idempotency.Options{Budget: time.Minute})
+	made, err := callback.New(p, g, demoVerify, s.book, nil)
+	if err := errors.Join(err, g.Warm(t.Context())); err != nil { // so that the server has the scripts
+		t.Fatal(err)
+	}
+	redistest.Await(t, time.Minute, "the handler to run", func() bool { // Verify may be late
+		deliver(nethttp.Handler(made), adyen(adyenOf("o1"), adyenOf("o2"))).is(t, p.Later)
+		runs, _ := s.counts()
+		return runs == 1
+	})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	drains := func(when string) {
+		t.Helper()
+		if err := made.Drain(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("Drain %s: got %v, want %v", when, err, context.Canceled)
+		}
+	}
+	drains("beside a handler")
+	armed.Store(true)
+	close(goOn)
+	<-between
+	drains("between two events")
+	close(begin)
+	if err := made.Drain(t.Context()); err != nil {
+		t.Errorf("Drain: got %v, want no error", err)
+	}
+	if runs, _ := s.counts(); runs != 2 {
+		t.Errorf("after Drain: got %d runs, want 2", runs)
+	}
 }
 
 func adyenOf(order string) string {

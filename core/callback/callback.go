@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/lock"
@@ -135,13 +136,14 @@ func (r *rejection) Unwrap() error { return r.err }
 //
 // The error joins all faults of the arguments, each with the remedy.
 func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts *Options) (*Endpoint, error) {
-	e := &Endpoint{preset: p, guard: guard, verify: verify, handle: handle}
+	e := &Endpoint{preset: p, verify: verify, handle: handle}
 	if opts != nil {
 		e.opts = *opts
 	}
 	faults := []error{p.check()}
-	if guard == nil {
-		faults = append(faults, errors.New("guard is nil: make one with idempotency.New"))
+	closed, err := guard.WithFail(idempotency.FailClosed)
+	if err != nil {
+		faults = append(faults, fmt.Errorf("guard: %w", err))
 	} else if kept := guard.Retention(); kept < p.Retention {
 		faults = append(faults, fmt.Errorf(
 			"the guard's Retention is %v: use at least %v, for as long %s may send an event again", kept, p.Retention, p.Name))
@@ -152,8 +154,10 @@ func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts
 	if handle == nil {
 		faults = append(faults, errors.New("handle is nil: say what an event does"))
 	}
-	if e.opts.Serialize != nil {
-		if _, named := e.opts.Serialize.Owner(); named {
+	if by := e.opts.Serialize; by != nil {
+		if _, err := by.WithWait(time.Second); err != nil { // it is the zero Locker
+			faults = append(faults, fmt.Errorf("Serialize: %w", err))
+		} else if _, named := by.Owner(); named {
 			faults = append(faults, errors.New("Serialize was made by As, and all events would be one owner's: use the locker that lock.New made"))
 		}
 	}
@@ -169,7 +173,6 @@ func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("callback.New: %w", err)
 	}
-	closed, err := guard.WithFail(idempotency.FailClosed)
 	e.guard = closed
-	return e, err
+	return e, nil
 }

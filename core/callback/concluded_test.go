@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -110,6 +111,27 @@ func TestOperatorsResolve(t *testing.T) {
 			}
 			if runs, bookings := s.counts(); runs != c.runs || bookings != c.bookings {
 				t.Errorf("%s: got %d runs and %d bookings, want %d and %d", name, runs, bookings, c.runs, c.bookings)
+			}
+		}
+	})
+}
+
+// What Reconcile.Find has of another guard is not taken for the guard's own answer.
+func TestReconcileAsksAnotherGuard(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		for i, err := range []error{idempotency.ErrNoResult, idempotency.ErrInFlight, idempotency.ErrMismatch, idempotency.ErrUnreadable} {
+			s, p := &shop{handle: func(context.Context, *callback.Event) error { return errBook }}, callback.Alipay()
+			g := guardOf(t, rdb, prefix+strconv.Itoa(i), idempotency.Reconcile{
+				Find: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+					return idempotency.Unknown(), err
+				},
+			}, idempotency.Options{})
+			h := endpoint(t, p, g, s, callback.Options{})
+			deliver(h, alipayForm).is(t, p.Later)
+			deliver(h, alipayForm).is(t, p.Later)
+			if got := g.Stats().InDoubt; got != 1 || !s.heard(idempotency.ErrInDoubt) {
+				t.Errorf("Find returns %v: got %d in doubt, and the hook got %v, want 1, and %v", err, got, s.told, idempotency.ErrInDoubt)
 			}
 		}
 	})

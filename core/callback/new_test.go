@@ -31,9 +31,15 @@ func TestConstructorFaults(t *testing.T) {
 		}
 		_, err = callback.New(callback.Preset{Deadline: 15, Retention: 60}, nil, nil, nil, &callback.Options{MaxBody: -1, Serialize: locker.As("me")})
 		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline is 15ns",
-			"Preset.Retention is 60ns", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
+			"Preset.Retention is 60ns", "guard: idempotency: a nil or zero Guard", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got the error %v, want %q in it", err, want)
+			}
+		}
+		_, err = callback.New(callback.Adyen(), new(idempotency.Guard), demoVerify, nil, &callback.Options{Serialize: new(lock.Locker)})
+		for _, want := range []string{"guard: idempotency: a nil or zero Guard", "handle is nil", "Serialize: lock: a nil or zero Locker"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("zero values: got the error %v, want %q in it", err, want)
 			}
 		}
 		unsigned := callback.GitHub()

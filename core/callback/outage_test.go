@@ -2,6 +2,7 @@ package callback_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/nethttp"
 )
 
 // While Redis is down, nothing runs and nothing is acknowledged. An event whose end Redis
@@ -25,7 +27,11 @@ func TestRedisAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := endpoint(t, p, unguarded, s, callback.Options{})
+	made, err := callback.New(p, unguarded, demoVerify, s.book, &callback.Options{OnError: s.hear})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := nethttp.Handler(made)
 
 	srv.Pause(t)
 	deliver(h, alipayForm).is(t, p.Later)
@@ -46,8 +52,15 @@ func TestRedisAway(t *testing.T) {
 	if len(s.told) == told {
 		t.Error("the hook was told nothing, want it told that the booking is not noted")
 	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := made.Drain(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Drain while the booking is not noted: got %v, want %v", err, context.DeadlineExceeded)
+	}
 	srv.Resume(t)
-	redistest.Await(t, time.Minute, "the booking to be noted", func() bool { return g.Stats().Completed == 1 })
+	if err := made.Drain(t.Context()); err != nil || g.Stats().Completed != 1 {
+		t.Errorf("Drain: got %v and stats %+v, want no error and one completed", err, g.Stats())
+	}
 	deliver(h, alipayForm).is(t, p.Done)
 	s.once(t, 1)
 	if runs, _ := s.counts(); runs != 1 {

@@ -49,13 +49,16 @@ func (e *Endpoint) event(ctx context.Context, event *Event) (v verdict) {
 
 func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
 	answer, err := e.guard.Begin(ctx, event.Key, e.fingerprint(event))
-	if errors.Is(err, idempotency.ErrMismatch) {
+	if errors.Is(err, idempotency.ErrMismatch) && !errors.Is(err, idempotency.ErrInDoubt) {
 		answer, err = e.guard.BeginAny(ctx, event.Key, e.fingerprint(event))
 		if answer.Done || errors.Is(err, idempotency.ErrNoResult) {
 			e.tellOf(ctx, event, ErrAnotherDelivery)
 		}
 	}
 	switch {
+	case errors.Is(err, idempotency.ErrInDoubt): // first, because it may wrap what Reconcile.Find has of a guard
+		e.tellOf(ctx, event, err)
+		return later
 	case errors.Is(err, idempotency.ErrInFlight):
 		return later
 	case errors.Is(err, idempotency.ErrNoResult):

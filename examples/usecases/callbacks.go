@@ -66,17 +66,9 @@ func why(err error) string {
 	return "the handler failed, or something else"
 }
 
-// Drain waits until no handler runs and what they did is noted. A server's Shutdown
-// does not wait for those that are past the deadline.
-func Drain(ctx context.Context, guard *idempotency.Guard) error {
-	for stats := guard.Stats(); stats.Running+stats.Concluding > 0; stats = guard.Stats() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	return nil
+// Stop ends a server. Its Shutdown does not wait for handlers that are past the deadline.
+func Stop(ctx context.Context, server *http.Server, endpoint *callback.Endpoint) error {
+	return errors.Join(server.Shutdown(ctx), endpoint.Drain(ctx))
 }
 
 // WeChatPayKeys are two keys by which WeChat Pay signs, until it signs by the public key

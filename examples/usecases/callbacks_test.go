@@ -20,7 +20,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/core/callback"
-	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/gatefake"
 	"github.com/neap-go/neap/nethttp"
 )
@@ -91,32 +90,11 @@ func TestAdyenCallbacks(t *testing.T) { //nolint:paralleltest // the log is the 
 		t.Errorf("got %d with the log %s, want 200, and a line with neither the key nor the error's text",
 			w.Code, line)
 	}
-	if err := Drain(t.Context(), guard); err != nil {
+	if err := Stop(t.Context(), new(http.Server), endpoint); err != nil {
 		t.Error(err)
 	}
 	if got, want := why(fmt.Errorf("%w: alice", callback.ErrUnverified)), callback.ErrUnverified.Error(); got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestDrain(t *testing.T) {
-	t.Parallel()
-	guard, err := AnyProvider(gatefake.Redis(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := guard.Begin(t.Context(), "1", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim := run.Claim
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if err := Drain(ended, guard); err == nil {
-		t.Error("Drain beside a run: got no error, want one")
-	}
-	if err := errors.Join(claim.Conclude(t.Context(), idempotency.DoneWith(nil)), Drain(t.Context(), guard)); err != nil {
-		t.Error(err)
 	}
 }
 
