@@ -134,8 +134,8 @@ func (l *Limiter) over(rules []*kind.Rule) *Limiter {
 // they share its state. Stats count the decisions of all of them.
 //
 // You may call With for every request: it keeps the last 16,384 limiters that were asked
-// for, and returns the same limiter for equal policies. It sends nothing. The error joins
-// every fault of the policies, each with its field and the remedy.
+// for, and returns the same limiter for equal policies, unless a type of your own has fields
+// that refer to something else. It sends nothing. The error joins every fault of the policies, each with its field and the remedy.
 func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	if !l.made() {
 		return nil, errLimiter

@@ -3,6 +3,7 @@ package limit
 import (
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -34,8 +35,8 @@ func newPlans(most int) *plans {
 }
 
 // of returns the limiter for a plan. If there is none, it makes one. A plan with a fault
-// is not kept. Nor is a policy that a caller has embedded in a type that cannot be a map
-// key.
+// is not kept. Nor is a policy that a caller has embedded in a type whose values refer to
+// others.
 func (p *plans) of(policies []Policy, make func() (*Limiter, error)) (*Limiter, error) {
 	key, ok := planOf(policies)
 	if !ok {
@@ -68,8 +69,38 @@ func planOf(policies []Policy) (p plan, ok bool) {
 	return p, true
 }
 
-// isKey reports whether a policy can be a map key.
+// isKey reports whether a policy can be a map key that equals another only if the policies do.
 func isKey(p Policy) bool {
 	p = bare(p)
-	return p == nil || reflect.TypeOf(p).Comparable()
+	if p == nil {
+		return true
+	}
+	t := reflect.TypeOf(p)
+	is, ok := keyTypes.Load(t)
+	if !ok {
+		is, _ = keyTypes.LoadOrStore(t, isPlain(t))
+	}
+	return is.(bool)
+}
+
+var keyTypes sync.Map // what isPlain says, by the type
+
+// isPlain reports whether the values of a type refer to nothing that may change, but for a
+// Location, which does not. Types of callers may.
+func isPlain(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return t == reflect.TypeFor[*time.Location]()
+	case reflect.Interface:
+		return false
+	case reflect.Array:
+		return isPlain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !isPlain(t.Field(i).Type) {
+				return false
+			}
+		}
+	}
+	return t.Comparable()
 }

@@ -76,7 +76,7 @@ func TestPlansKnowTheirZones(t *testing.T) {
 	}
 }
 
-// TestPlansOfOthersAreNoKeys: a policy that is embedded in a type that cannot be compared
+// TestPlansOfOthersAreNoKeys: a policy that is embedded in a type whose values refer to others
 // makes a new limiter each time.
 func TestPlansOfOthersAreNoKeys(t *testing.T) {
 	t.Parallel()
@@ -85,11 +85,19 @@ func TestPlansOfOthersAreNoKeys(t *testing.T) {
 
 		tags []string
 	}
+	type labelled struct {
+		FixedWindow
+
+		Labels any // of a type that cannot be compared, or of one that can
+	}
+	type pointing struct{ *FixedWindow }
+	type wrapping struct{ Policy }
 	window := FixedWindow{Limit: 1, Window: time.Hour}
 	l := must(NewLocal("plans", []Policy{window}, nil))(t)
 	odd := tagged{window, []string{"a"}}
 	for _, p := range []Policy{
 		odd, &odd, Shadow(odd), PerRequest(odd), WithLease(odd, time.Minute),
+		labelled{window, map[string]string{}}, wrapping{odd}, Shadow(wrapping{odd}), pointing{&window},
 		Shadow(WithBan(WithLease(odd, time.Minute), Ban{After: 1, Within: time.Hour, For: time.Hour})),
 	} {
 		if d, err := must(l.With(p))(t).Take(t.Context(), "s"); err != nil || len(l.plans.made.Keys()) > 0 {
@@ -98,6 +106,13 @@ func TestPlansOfOthersAreNoKeys(t *testing.T) {
 	}
 	if _, err := l.With(window, window, window, window, odd); err == nil {
 		t.Error("a name that is used twice: got no error, want one")
+	}
+	shared := window
+	for _, most := range []int64{3, 4} {
+		shared.Limit = most
+		if got := must(l.With(pointing{&shared}))(t).MaxCost(); got != most {
+			t.Errorf("the limit behind a pointer is %d: got a limiter of %d", most, got)
+		}
 	}
 }
 
