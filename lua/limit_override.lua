@@ -11,7 +11,7 @@ local call = redis.call
 local was, left = redis.pcall('GET', key), call('PTTL', key)
 if type(was) == 'table' and not string.find(was.err, 'WRONGTYPE', 1, true) then
   return was
-elseif type(was) ~= 'string' or left == -1 then -- neap gives each a time to live
+elseif type(was) ~= 'string' or left < 1 then -- neap gives each a time to live; 0 is its end
   was, left = '', 0
 end
 if duration > 0 then

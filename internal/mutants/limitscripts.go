@@ -193,7 +193,7 @@ var limitScripts = []source{
 	{"lua/limit_override.lua", []bug{
 		{"other policies are not stored", "if duration > 0 then", "if duration > 1e15 then"},
 		{"no override is ended", "elseif duration == 0 then", "elseif false then"},
-		{"an override that lives for ever is told", " or left == -1 then", " then"},
+		{"an override that lives for ever is told", " or left < 1 then", " then"},
 		{"an override tells no text", "return {was, left}", "return {'', left}"},
 	}},
 	{"lua/limit_renew.lua", []bug{

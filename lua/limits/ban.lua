@@ -29,13 +29,13 @@ local function ban_read(key, time)
 end
 
 -- Returns the text of the policies that a subject has in place of the others, '' if it has
--- none, or the error. What is no text or lives for ever counts as none.
+-- none, or the error. What is no text, lives for ever or ends now counts as none.
 local function policies_read(key)
   local stored = try('GET', key)
   if not stored or type(stored) == 'table' and string.find(stored.err, 'WRONGTYPE', 1, true) then
     return ''
   end
-  return type(stored) == 'string' and call('PTTL', key) == -1 and '' or stored
+  return type(stored) == 'string' and call('PTTL', key) < 1 and '' or stored
 end
 
 -- Counts denials at one time, and returns how long the ban is that begins with the last of
