@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -323,4 +324,29 @@ func TestOnlyAnEstimateThatWasTakenIsRenewed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCallersThatWaitKeepNoDecision: its lease ends although others wait for its permits.
+func TestCallersThatWaitKeepNoDecision(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	l := must(New(rdb, "waited", []Policy{WithLease(FixedWindow{Limit: 1, Window: 24 * time.Hour}, time.Minute)}, closed(time.Minute)))(t)
+	held := tried(t, l, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	granted := make(chan *limitwire.Renewals, 2)
+	for range 2 {
+		all.Go(func() {
+			if d, err := l.Wait(ctx, "s"); err == nil {
+				granted <- d.request.kept
+			}
+		})
+	}
+	redistest.Await(t, time.Minute, "both to wait", func() bool { return l.Stats().Waiting == 2 })
+	if _, err := held.Settle(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	abandon(t, <-granted)
 }

@@ -3,8 +3,10 @@ package limit
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/neap-go/neap/core/limit/internal/kind"
 	"github.com/neap-go/neap/core/limit/internal/line"
 )
 
@@ -46,7 +48,9 @@ func (l *Limiter) WaitN(ctx context.Context, subject string, n int64) (Decision,
 // call to Redis may begin a Budget after most, and takes a Budget at most.
 //
 // A grant costs one round trip, and one more for each time that other processes were
-// faster. A denial that this process can foresee costs none. Callers of Take do not
+// faster. A denial that this process can foresee costs none: while a caller waits for the
+// subject, it follows from the last answer, even if another process has lifted a ban or
+// changed an override since. Callers of Take do not
 // queue, so use either Take or Wait for a subject, not both.
 //
 // If MaxWaiting callers of the limiter wait already, WaitFor returns [ErrQueue] for a
@@ -63,15 +67,18 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	}
 	var d Decision
 	var took time.Duration
-	wait := func(l *Limiter, cause error) (err error) {
-		if cause != nil {
-			d, took, err = l.request(ctx, subject, n, false, cause)
-		} else {
-			d, took, err = l.waitAs(ctx, subject, n, most)
+	began := time.Now()
+	err := l.decided(ctx, subject, func(l *Limiter, cause error) (answered bool, err error) {
+		if err := l.checkCost(n); err != nil { // other policies may count since it began to wait
+			return false, err
 		}
-		return err
-	}
-	err := l.decided(ctx, subject, wait)
+		left := most
+		if most != nil {
+			left = new(min(*most, kind.Forever/2) - time.Since(began))
+		}
+		d, took, answered, err = l.waitAs(ctx, subject, n, left, cause)
+		return answered, err
+	})
 	if err == ErrQueue {
 		return Decision{}, ErrQueue
 	}
@@ -79,19 +86,23 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	return d, err
 }
 
-// waitAs waits under the policies of this limiter, whatever others the subject may have.
-func (l *Limiter) waitAs(ctx context.Context, subject string, n int64, most *time.Duration) (d Decision, took time.Duration, err error) {
+// waitAs waits under the policies of this limiter, whatever others the subject may have. If there
+// is a cause, its first question is not for Redis. answered says that Redis has answered one.
+func (l *Limiter) waitAs(ctx context.Context, subject string, n int64, most *time.Duration, cause error) (d Decision, took time.Duration, answered bool, err error) {
 	w, queued := l.queues.Join(l.set, subject, n, most, l.opts.Budget)
 	switch {
 	case w == nil && (queued || most == nil):
-		return Decision{}, 0, ErrQueue
+		return Decision{}, 0, false, ErrQueue
 	case w == nil:
-		return l.askAs(ctx, subject, n, false)
+		d, took, err = l.askWith(ctx, subject, n, false, cause)
+		return d, took, false, err
 	}
 	defer l.queues.Leave(w)
 	var failed error
 	denial, err := w.Wait(ctx, func() (line.Answer, error) {
-		d, took, failed = l.askAs(ctx, subject, n, false)
+		d, took, failed = l.askWith(ctx, subject, n, false, cause)
+		cause = nil
+		answered = answered || failed == nil && !d.Degraded
 		return answer(d), failed
 	})
 	switch {
@@ -100,14 +111,19 @@ func (l *Limiter) waitAs(ctx context.Context, subject string, n int64, most *tim
 	case failed == nil && err != nil: // it did not wait for an answer
 		d, took = Decision{}, 0
 	}
-	return d, took, err
+	return d, took, answered, err
 }
 
-// answer returns what the callers that wait need to know of a decision.
+// answer returns what the callers that wait need to know of a decision. It does not keep a
+// decision whose estimates are renewed for as long as something refers to it.
 func answer(d Decision) line.Answer {
 	a := line.Answer{Allowed: d.Allowed, RetryAfter: d.RetryAfter, Of: d}
-	if d.request != nil && len(d.request.Readings) > 0 && d.permits == nil {
-		a.Readings = d.request.Readings
+	if d.request == nil || len(d.request.Readings) == 0 || d.permits != nil {
+		return a
+	}
+	a.Readings = d.request.Readings
+	if d.request.kept != nil {
+		a.Readings, a.Of = slices.Clone(a.Readings), Decision{Degraded: d.Degraded, Cause: d.Cause}
 	}
 	return a
 }

@@ -85,15 +85,18 @@ var limitBugs = []source{
 	}},
 	{"core/limit/override.go", []bug{
 		{"an override lasts a millisecond less", "kind.CeilDiv(int64(d), int64(time.Millisecond)), kind.MostBan", "int64(d / time.Millisecond), kind.MostBan"},
-		{"a process uses an override that has ended", "if !ok || !now.Before(known.until) {", "if !ok {"},
 		{"to ask for an override prolongs it", "case l.remote == nil && duration < 0:", "case l.remote == nil && duration < -1:"},
+		{"an override by a process is news to it", "\tl.overrides.learn(subject, text, asked.Add(time.Duration(duration)*time.Millisecond))\n\tl.changed", "\tl.changed"},
+		{"a cost that only an override allows is an error", "if err == nil || l.overrides == nil || l.remote == nil", "if true || l.remote == nil"},
+		{"a wait learns of three overrides in all", "if answered {", "if false {"},
+	}},
+	{"core/limit/overrides.go", []bug{
+		{"a process uses an override that has ended", "if !ok || !now.Before(known.until) {", "if !ok {"},
 		{"what a plan has nothing to replace by is a fault", "if l.set != o.first {", "if false {"},
 		{"plans of one signature share their terms", "overriding{l.set, text}", "overriding{nil, text}"},
 		{"the last of two policies for one counts", "err == nil && twice {", "err == nil && twice && false {"},
 		{"an override loses the terms of the policy", "d.name, d.unit, d.terms = of.name, of.unit, of.terms", "d.name, d.unit, d.terms = of.name, of.unit, terms{kept: true}"},
 		{"a policy of another window is replaced", "|| formOf(of) != formOf(p) {", "|| formOf(of)[:3] != formOf(p)[:3] {"},
-		{"an override by a process is news to it", "\tl.overrides.learn(subject, text, asked.Add(time.Duration(duration)*time.Millisecond))\n\tl.changed", "\tl.changed"},
-		{"a cost that only an override allows is an error", "if err == nil || l.overrides == nil || l.remote == nil", "if true || l.remote == nil"},
 	}},
 	{"core/limit/internal/cells/banrecords.go", []bug{
 		{"a reading of before a change is believed", "case asked < rec.Since:", "case false:"},

@@ -22,6 +22,7 @@ var limitTests = withRows(map[string]string{
 	"core/limit/internal/cells/banrecords.go": features("outages") + "|TestAnOutageLiftsNoBan|TestABanEndsInAnOutage|TestRedisDecidesAloneAgain|TestReadingsThatCrossAChange",
 	"core/limit/hold.go":                      features("hold"),
 	"core/limit/override.go":                  features("overridden") + "|Override",
+	"core/limit/overrides.go":                 features("overridden") + "|Override",
 	"core/limit/internal/cells/bansbyend.go":  "Ban|Flood",
 	"core/limit/internal/wire/read.go":        features("together|kept|ban|hold"),
 	"core/limit/internal/cache/cache.go":      "Bounded",
