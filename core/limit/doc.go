@@ -21,8 +21,8 @@
 // uses the server's clock.
 //
 // A [Policy] is data. A [Limiter] has one or more policies for the same subject, such as
-// 10 a second and 1,000 an hour. If one policy denies a request, no policy is charged and
-// nothing is written.
+// 10 a second and 1,000 an hour. If one policy denies a request, no policy is charged. A
+// denial writes nothing but what [WithBan] counts and [WithLease] takes back.
 //
 // # Which policy
 //
