@@ -221,7 +221,7 @@ func (c *Limiter) restore(ctx context.Context, s *Slot, mine string) (n int64, g
 		asked := time.Now()
 		n, denied, there, err := c.lease.restore(ctx, s.key, mine, held)
 		for i, other := range held {
-			c.learn(other, asked, err == nil && there[i], err)
+			c.learn(other, asked, losses, err == nil && there[i], err)
 		}
 		switch {
 		case err != nil && unanswered(err): // Redis has granted the slot, and may grant it again
@@ -236,14 +236,14 @@ func (c *Limiter) restore(ctx context.Context, s *Slot, mine string) (n int64, g
 	}
 }
 
-// learn stores whether Redis counts a slot that was to be restored. If the slot was
-// released meanwhile, learn takes it back.
-func (c *Limiter) learn(s *Slot, asked time.Time, there bool, err error) {
+// learn stores whether Redis counts a slot that was to be restored, when so many losses had
+// been noted. If the slot was released meanwhile, learn takes it back.
+func (c *Limiter) learn(s *Slot, asked time.Time, losses int, there bool, err error) {
 	in := ask.Doubt{Last: asked}
 	if err != nil && unanswered(err) {
 		in.Calls = 1
 	}
-	if released := c.held.learn(s, there, err, in); released && (there || in.Calls > 0) {
+	if released := c.held.learn(s, losses, there, err, in); released && (there || in.Calls > 0) {
 		c.takeBack(s.key, s.token, ask.Doubt{Last: asked, Calls: 1}, there)
 	}
 }

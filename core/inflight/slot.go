@@ -114,10 +114,10 @@ func (c renewed) Renew(key string, all []*lease.Member) {
 
 // takeAgain takes slots of one subject that Redis does not count, as far as is known.
 func (c *Limiter) takeAgain(key string, missing []*Slot) {
-	asked := time.Now()
+	asked, losses := time.Now(), c.held.noted()
 	_, _, there, err := c.lease.restore(context.Background(), key, "", missing)
 	for i, s := range missing {
-		c.learn(s, asked, err == nil && there[i], err)
+		c.learn(s, asked, losses, err == nil && there[i], err)
 		if err == nil {
 			s.member.Result = lease.Renewed
 		}

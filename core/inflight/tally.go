@@ -193,15 +193,25 @@ func (t *tally) look(s *Slot) (counted, released bool) {
 	return s.counted, s.released
 }
 
-// learn stores whether Redis has the slot. If err is set, nothing is known. It reports
-// whether the slot was released meanwhile.
-func (t *tally) learn(s *Slot, there bool, err error, in ask.Doubt) (released bool) {
+// noted returns the number of losses.
+func (t *tally) noted() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.losses
+}
+
+// learn stores whether Redis had the slot when so many losses had been noted. If err is set,
+// nothing is known. It reports whether the slot was released meanwhile.
+func (t *tally) learn(s *Slot, losses int, there bool, err error, in ask.Doubt) (released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.doubt.Add(in)
 	switch {
 	case err != nil:
 		s.maybe = s.maybe || in.Calls > 0
+		return s.released
+	case there && losses != t.losses: // it may have been lost since
+		s.maybe = true
 		return s.released
 	case there != s.counted && !s.released:
 		if there {

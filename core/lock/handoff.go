@@ -75,7 +75,8 @@ func (s *shared) decline(ctx context.Context, key string, h handoff) {
 // for, so accept takes that back.
 func (s *shared) accept(ctx context.Context, b *bid, h handoff) (*Lock, error) {
 	if b.doubt.Calls > 0 {
-		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
+		was := *b // persist gives the bid another hold
+		s.takeBack(b.doubt, false, was.ending(s, 0, failed))
 		b.doubt = ask.Doubt{}
 	}
 	held := &Lock{of: s, bid: bid{key: b.key, owner: h.hold, hold: h.hold}, fence: h.fence, parent: ctx, handed: true}

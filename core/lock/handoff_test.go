@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // queue starts one caller for each context, waits until they queue for "key" in that
@@ -359,6 +362,41 @@ func TestHandoffToAWaiterWithACallInDoubt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A lock that is handed to a waiter whose goroutine a hook ends is given back.
+func TestHandoffToAWaiterThatIsEnded(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	here, on := make(chan struct{}), make(chan struct{})
+	var asked atomic.Int64
+	rdb.AddHook(redistest.BeforeHook(func(cmd redis.Cmder) {
+		if strings.Contains(cmd.String(), acquireScript.SHA()) && asked.Add(1) == 2 {
+			close(here)
+			<-on
+			runtime.Goexit()
+		}
+	}))
+	st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: store.Direct})
+	l, err := lock.New(st, "test", &lock.Options{Wait: time.Minute, RetryDelay: 5 * time.Millisecond, Budget: time.Minute})
+	if err := errors.Join(err, l.Warm(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	asked.Store(0)
+	held := try(t, l)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, err := l.Acquire(t.Context(), "key")
+		t.Errorf("the waiter: got %v, want its goroutine ended", err)
+	}()
+	<-here
+	release(t, held)
+	close(on)
+	<-ended
+	redistest.Await(t, soon, "the lock not to be held", func() bool { return l.Stats().Holding == 0 })
+	release(t, try(t, l))
 }
 
 // A lapsed lock is not handed off: its holder is told of the loss, and the waiter asks.

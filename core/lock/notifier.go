@@ -128,13 +128,22 @@ func (n *notifier) begin(ch *channel) {
 	background.Go(func() { n.subscribe(ch) })
 }
 
-// proceed begins the channels that waited for the trial.
+// proceed begins the channels that waited for the trial. If it succeeded, those that Redis has
+// confirmed meanwhile are live.
 func (n *notifier) proceed() {
 	for _, ch := range n.channels {
-		if !ch.begun {
+		switch {
+		case !ch.begun:
 			n.begin(ch)
+		case n.proven && ch.state == unknown && ch.subscription != nil && ch.subscription.asked[ch.key]:
+			ch.live()
 		}
 	}
+}
+
+func (ch *channel) live() {
+	ch.state = live
+	close(ch.known)
 }
 
 func (n *notifier) share(ch *channel) *listener {

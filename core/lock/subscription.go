@@ -122,9 +122,9 @@ func (n *notifier) confirmed(sub *subscription, key string) {
 	switch {
 	case ch == nil || ch.state != unknown:
 	case n.proven:
-		ch.state = live
-		close(ch.known)
-	case ch == n.trial:
+		ch.live()
+	case n.trial == nil, n.trial == ch:
+		n.trial = ch
 		background.Go(func() { n.probe(sub, ch) })
 	}
 }
@@ -148,8 +148,7 @@ func (n *notifier) probe(sub *subscription, ch *channel) {
 	defer n.mu.Unlock()
 	if n.trial == ch {
 		n.trial, n.proven = nil, true
-		ch.state = live
-		close(ch.known)
+		ch.live()
 		n.proceed()
 	}
 }
@@ -168,6 +167,10 @@ func (n *notifier) unsubscribed(sub *subscription, key string) {
 	delete(sub.asked, key) // the slot has moved
 	if ch := sub.channels[key]; ch != nil {
 		n.drop(ch)
+	}
+	if len(sub.channels) == 0 && n.subscriptions[sub.server] == sub {
+		delete(n.subscriptions, sub.server)
+		background.Go(func() { _ = sub.conn.Close() })
 	}
 }
 

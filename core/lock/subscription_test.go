@@ -1,6 +1,15 @@
 package lock
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
 
 // aSubscription is a subscription without a connection, to which a key was subscribed.
 func aSubscription(key string) (*notifier, *subscription, *channel) {
@@ -25,7 +34,7 @@ func TestASecondSubscriptionIsLive(t *testing.T) {
 }
 
 // A late confirmation of an unsubscription does not end a newer subscription. If no
-// unsubscription is outstanding, the slot has moved.
+// unsubscription is outstanding, the slot has moved. A connection without channels is closed.
 func TestOldUnsubscriptionsEndNothing(t *testing.T) {
 	t.Parallel()
 	n, sub, ch := aSubscription("key")
@@ -41,9 +50,43 @@ func TestOldUnsubscriptionsEndNothing(t *testing.T) {
 	if ch.state != live {
 		t.Errorf("a confirmed subscription: got the state %v, want %v", ch.state, live)
 	}
+	rdb := redis.NewClient(&redis.Options{})
+	defer rdb.Close()
+	sub.conn, n.subscriptions[nil] = rdb.Subscribe(t.Context()), sub
 	n.unsubscribed(sub, "key")
+	redistest.Await(t, time.Minute, "the connection to be closed", func() bool {
+		return errors.Is(sub.conn.Ping(t.Context()), redis.ErrClosed) && n.subscriptions[nil] == nil
+	})
 	if ch.state != dead || n.channels["key"] != nil || sub.channels["key"] != nil {
 		t.Errorf("a slot that moved: got the state %v, kept %v and %v, want %v and not kept",
 			ch.state, n.channels["key"] != nil, sub.channels["key"] != nil, dead)
+	}
+}
+
+// publisher is a server on which a client may publish.
+type publisher struct{ subscriber }
+
+func (publisher) Process(context.Context, redis.Cmder) error { return nil }
+
+// A channel that Redis confirms while it is not known whether the client may subscribe becomes
+// live once that is known, by the trial of another, or by its own.
+func TestAChannelThatIsConfirmedEarlyBecomesLive(t *testing.T) {
+	t.Parallel()
+	for _, others := range []bool{true, false} {
+		n, sub, ch := aSubscription("key")
+		n.proven, sub.server, sub.asked["key"] = false, publisher{}, false
+		trial := &channel{key: "trial", subscription: sub, known: make(chan struct{}), begun: true}
+		if others {
+			n.trial, n.channels["trial"], sub.channels["trial"] = trial, trial, trial
+		}
+		n.confirmed(sub, "key")
+		if others {
+			n.probe(sub, trial)
+		}
+		redistest.Await(t, time.Minute, "the channel to be live", func() bool {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return ch.state == live && n.proven
+		})
 	}
 }

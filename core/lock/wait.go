@@ -14,15 +14,26 @@ import (
 // await asks until the bid gets the lock or the limit has passed. A limit of 0 is none.
 func (s *shared) await(ctx context.Context, b *bid, limit time.Duration) (held *Lock, err error) {
 	w := s.queues.join(b.key, b.queue)
+	returned := false
 	defer func() {
 		h, ok, stands := w.leave()
-		if ok {
+		switch {
+		case ok && returned:
 			held, err = s.late(ctx, b, h, held, err)
+		case ok: // a hook of the client has ended the goroutine
+			s.decline(endless(ctx), b.key, h)
 		}
 		if stands && held == nil && (errors.Is(err, ErrHeld) || ask.IsCallers(err)) {
 			s.leave(endless(ctx), b.key)
 		}
 	}()
+	held, err = s.stand(ctx, b, w, limit)
+	returned = true
+	return held, err
+}
+
+// stand waits in the queue, and then for the lock.
+func (s *shared) stand(ctx context.Context, b *bid, w *waiter, limit time.Duration) (*Lock, error) {
 	deadline := deadline{limit: limit, set: time.Now()}
 	defer deadline.stop()
 	var over <-chan time.Time
