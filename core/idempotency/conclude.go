@@ -16,8 +16,8 @@ const undone state = "undo"
 
 // Conclude says how the run ended, and ends the claim and its contexts. Only the first
 // call counts, and every call returns what the first one returns. Conclude ends within
-// the budget and does not end early with ctx: it uses only the values of ctx. It costs
-// one round trip.
+// one and a half budgets: it asks again if an answer is lost in the first half of one. It does
+// not end early with ctx, and uses only the values of ctx. It costs one round trip.
 //
 // A claim that was lost can still be concluded while no other caller has taken over,
 // because the work was done all the same. Conclude returns

@@ -26,7 +26,9 @@ import (
 // three windows, by its own clock, and Redis picks one. If the clocks differ by more than
 // a window, the decision takes a second round trip within the same Budget, and the
 // process then knows the difference. Every process needs the same time zone data: a
-// process with other rules for a place ends windows at another time.
+// process with other rules for a place ends windows at another time. A limiter of [NewLocal],
+// or one in an outage, goes by the clock of the process as it was when the limiter was made: it
+// does not follow a clock that is set later.
 type CalendarWindow struct {
 	Name  string
 	Limit int64

@@ -109,8 +109,8 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 
 // Release gives the lock back and ends its Context. You may call it any number of times,
 // also concurrently; every call returns what the first one returns. Release ends within
-// the budget and does not end early with ctx: it uses only the values of ctx. It costs
-// one round trip.
+// one and a half budgets: it asks again if an answer is lost in the first half of one. It does
+// not end early with ctx, and uses only the values of ctx. It costs one round trip.
 //
 // Release returns nil if the lock was held until then. If the lock was lost, it returns
 // the loss, even one that Err had not found yet. It returns a [*script.Error] if Redis

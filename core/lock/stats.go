@@ -45,7 +45,7 @@ type Stats struct {
 	Granted  uint64 // locks, and runs of Once
 	Held     uint64 // calls that found another holder, for all of their wait, or a tick that had run
 	Canceled uint64 // calls whose context ended first
-	Failed   uint64 // calls that Redis did not answer in time, and calls with a tick too long ago
+	Failed   uint64 // calls that Redis did not answer in time, or granted when the lease was over, and calls with a tick too long ago
 	Lost     uint64 // locks that ended before their release
 
 	Holding int // locks and runs of Once that are held at the moment
