@@ -96,8 +96,8 @@ func isPlain(t reflect.Type) bool {
 	case reflect.Array:
 		return isPlain(t.Elem())
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if !isPlain(t.Field(i).Type) {
+		for f := range t.Fields() {
+			if !isPlain(f.Type) {
 				return false
 			}
 		}
