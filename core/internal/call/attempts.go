@@ -23,7 +23,7 @@ func (cl *Client) Do(ctx context.Context, c *Call, budget time.Duration, by Tran
 	}
 	call.by, call.script = by, s
 	defer call.end()
-	line := c.words(by != nil)
+	line := c.words(cl.isInline(call))
 
 	for attempt := 0; ; attempt++ {
 		cmd, err := cl.process(call, attempt, line)

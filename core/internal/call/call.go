@@ -112,11 +112,11 @@ func (c *Call) answer(cmd *wire.Command) {
 }
 
 // words returns the words of the call. The second is missing, because each attempt has its
-// own. shared says that another goroutine than the caller's may write them.
-func (c *Call) words(shared bool) []any {
+// own. If inline is false, another goroutine than the caller's may write them.
+func (c *Call) words(inline bool) []any {
 	line := append(c.sent.few[:0], "evalsha", nil, wire.Count(len(c.keys)))
 	for i, key := range c.keys {
-		if i == 0 && shared {
+		if i == 0 && c.sent.by != nil {
 			c.key = key
 			line = append(line, (*wire.Word)(&c.key))
 			continue
@@ -124,7 +124,7 @@ func (c *Call) words(shared bool) []any {
 		line = append(line, key)
 	}
 	for _, arg := range c.args {
-		if b, is := arg.([]byte); is && shared {
+		if b, is := arg.([]byte); is && !inline {
 			arg = string(b) // a copy: a caller that has left may use the bytes again
 		}
 		line = append(line, arg)

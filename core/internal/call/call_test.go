@@ -2,8 +2,12 @@ package call
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/wire"
 )
@@ -57,4 +61,62 @@ func TestWhatACallerMayUseAgain(t *testing.T) {
 			t.Errorf("%s: got Reset %v, and a call of a script %v; want %v and %v", name, got, own.Script() != nil, c.want, !c.want)
 		}
 	}
+}
+
+// TestACallerThatHasLeftMayUseItsBytesAgain: what is written later is what the caller passed.
+func TestACallerThatHasLeftMayUseItsBytesAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		inline  bool          // the client honours deadlines
+		own     time.Duration // until the caller's own deadline
+		carried bool          // by a transport
+	}{
+		"a client that honours no deadline": {own: time.Hour},
+		"a short call":                      {inline: true, own: time.Second},
+		"a transport":                       {inline: true, own: time.Hour, carried: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			rdb := &writesLate{got: make(chan string, 1)}
+			client := &Client{rdb: rdb, inline: c.inline}
+			ctx, cancel := context.WithTimeout(t.Context(), c.own)
+			defer cancel()
+			var by Transport
+			if c.carried {
+				by = transport(func(ctx context.Context, cmd *wire.Command) error {
+					go func() { _ = rdb.Process(ctx, cmd) }()
+					time.Sleep(time.Minute)
+					return context.DeadlineExceeded
+				})
+			}
+			call, arg := one(t), []byte("of this caller")
+			call.args = []any{arg}
+			if err := client.Do(ctx, call, time.Minute, by); err == nil {
+				t.Errorf("%s: got no error, want one: this test is about a caller that leaves", name)
+			}
+			copy(arg, "of the next one")
+			if got := <-rdb.got; got != "of this caller" {
+				t.Errorf("%s: got %q written after the caller had left, want what it passed", name, got)
+			}
+		})
+	}
+}
+
+// TestBytesAreNotCopiedForTheCallersOwnGoroutine: nothing else writes them.
+func TestBytesAreNotCopiedForTheCallersOwnGoroutine(t *testing.T) {
+	t.Parallel()
+	call := one(t)
+	call.args = []any{[]byte("1")}
+	if _, is := call.words(true)[4].([]byte); !is {
+		t.Errorf("got %T, want the bytes themselves", call.words(true)[4])
+	}
+}
+
+// writesLate is a client that writes the last argument after the caller has left.
+type writesLate struct{ got chan string }
+
+func (w *writesLate) Process(_ context.Context, cmd redis.Cmder) error {
+	time.Sleep(time.Hour)
+	args := cmd.Args()
+	w.got <- fmt.Sprintf("%s", args[len(args)-1])
+	return context.DeadlineExceeded
 }

@@ -100,6 +100,9 @@ func pipelineOf(rdb Processor) *redis.AutoPipeliner {
 	return nil
 }
 
+// isInline reports whether the caller's own goroutine makes a call.
+func (cl *Client) isInline(call *sent) bool { return call.by == nil && cl.inline && !call.isShort() }
+
 // process makes one attempt. If it returns before the command has ended, the command may
 // still be on its way. The error is then not the command's, and its reply must not be
 // read.
@@ -113,7 +116,7 @@ func (cl *Client) process(call *sent, attempt int, line []any) (*wire.Command, e
 			return cmd, err
 		}
 		return cmd, cmd.Err()
-	case cl.inline && !call.isShort():
+	case cl.isInline(call):
 		cmd := call.command(call, attempt, line)
 		return cmd, background.Process(call, cl.rdb, cmd)
 	case cl.pipeline != nil:
