@@ -11,6 +11,7 @@ import (
 	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/call"
 	"github.com/neap-go/neap/core/internal/queue"
+	"github.com/neap-go/neap/core/internal/wire"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -79,7 +80,7 @@ func newBreaker(of *node, calls *call.Client, budget time.Duration) *breaker {
 		IsSuccessful: answered,
 		IsExcluded: func(err error) bool {
 			_, is := errors.AsType[gaveUpError](err)
-			return is || background.IsPanic(err)
+			return is || background.IsPanic(err) || isUnwritable(err)
 		},
 	})
 	return b
@@ -103,6 +104,13 @@ func answered(err error) bool {
 func isCallers(err error) bool {
 	_, is := errors.AsType[*script.Error](err)
 	return !is
+}
+
+// isUnwritable reports whether an argument of a call cannot be written. That says nothing
+// about Redis.
+func isUnwritable(err error) bool {
+	failure, is := errors.AsType[*script.Error](err)
+	return is && wire.IsUnwritable(failure.Err)
 }
 
 // gaveUpError is the error of a call whose caller's context ended before the budget. It
@@ -161,7 +169,7 @@ func (b *breaker) sendAlone(ctx context.Context, c *call.Call, budget time.Durat
 		return early.error
 	}
 	switch {
-	case background.IsPanic(err):
+	case background.IsPanic(err), isUnwritable(err):
 		return err
 	case answered(err):
 		b.node.answered()

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
@@ -303,5 +304,30 @@ func TestANodeThatLeftIsForgotten(t *testing.T) {
 		if n := st.Nodes(); n != 1 {
 			t.Errorf("nodes: got %d stored, want the one that has the keys", n)
 		}
+	})
+}
+
+// TestAnArgumentThatCannotBeWrittenIsNoOutage: the fault is the caller's.
+func TestAnArgumentThatCannotBeWrittenIsNoOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		t.Cleanup(m.Close)
+		var log lines
+		st := storetest.Open(t, redistest.BubbleClient(t, m), store.Options{Logger: log.logger()})
+		runner := newRunner(t, st)
+		for range 3 * store.TripInARow {
+			if _, err := runner.Run(t.Context(), one, []string{"k"}, struct{}{}); !errors.Is(err, script.ErrConfiguration) {
+				t.Fatalf("a call with an argument that cannot be written: got %v, want ErrConfiguration", err)
+			}
+			time.Sleep(60 * time.Millisecond)
+		}
+		if st.BreakerOpen(script.DefaultBudget) {
+			t.Error("got an open breaker, want it closed")
+		}
+		if _, err := runner.Run(t.Context(), one, []string{"k"}); err != nil {
+			t.Errorf("a call beside them: got %v, want an answer", err)
+		}
+		logged(t, &log)
 	})
 }

@@ -74,13 +74,16 @@ func (s *Script) Classify(err error, written bool) Verdict {
 	}
 	_, panicked := errors.AsType[*background.PanicError](err)
 	switch {
-	case errors.Is(err, redis.ErrClosed), strings.HasPrefix(err.Error(), "redis: can't marshal"):
+	case errors.Is(err, redis.ErrClosed), IsUnwritable(err):
 		return Verdict{Class: ErrConfiguration}
 	case !written:
 		return Verdict{Class: ErrNotExecuted, Again: !panicked && !errors.Is(err, context.DeadlineExceeded)}
 	}
 	return Verdict{Class: ErrMaybeExecuted}
 }
+
+// IsUnwritable reports whether an error of go-redis says that it cannot write an argument.
+func IsUnwritable(err error) bool { return strings.HasPrefix(err.Error(), "redis: can't marshal") }
 
 func (s *Script) classifyReply(reply redis.Error, written bool) Verdict {
 	switch reply {
