@@ -49,9 +49,9 @@ type Runner struct {
 // With a store, the runner shares the breaker, the first contact and the log with
 // everything else on that store.
 //
-// A client with ContextTimeoutEnabled, and an AsyncAutoPipeline, are called directly. Any
-// other client is called on a goroutine of its own, because it would take longer than the
-// budget. So is a client with ContextTimeoutEnabled if the caller's own deadline comes
+// A client with ContextTimeoutEnabled (and no ReadTimeout or WriteTimeout of -2), and an
+// AsyncAutoPipeline, are called directly. Any other client is called on a goroutine of its
+// own, because it would take longer than the budget. So is a client with ContextTimeoutEnabled if the caller's own deadline comes
 // before the end of the budget: the client would close the connection at that deadline.
 func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if opts == nil {

@@ -161,7 +161,7 @@ func (a *attempts) Process(ctx context.Context, cmd redis.Cmder) error {
 // TestBudgetBounds calls a server that accepts and never answers, a port that refuses,
 // and a pool whose only connection is taken, with clients with and without
 // ContextTimeoutEnabled. Without the budget, go-redis' own time-outs of 3 to 10 seconds
-// would end the call. If no connection was found for a command, it is known not to have
+// would end the call, or none if ReadTimeout is -2. If no connection was found for a command, it is known not to have
 // run.
 func TestBudgetBounds(t *testing.T) {
 	t.Parallel()
@@ -172,19 +172,20 @@ func TestBudgetBounds(t *testing.T) {
 	t.Cleanup(func() { l.Close() })
 	srv := redistest.NewStandalone(t)
 	for _, contextTimeouts := range []bool{false, true} {
-		connect := func(addr string) *redis.Client {
-			rdb := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1, ContextTimeoutEnabled: contextTimeouts})
+		connect := func(addr string, read time.Duration) *redis.Client {
+			rdb := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1, ContextTimeoutEnabled: contextTimeouts, ReadTimeout: read})
 			t.Cleanup(func() { rdb.Close() })
 			return rdb
 		}
-		busy := connect(srv.Addr())
+		busy := connect(srv.Addr(), 0)
 		taken := busy.Conn()
 		if err := taken.Ping(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { taken.Close() })
 		for name, rdb := range map[string]*redis.Client{
-			"silent": connect(l.Addr().String()), "refused": connect("127.0.0.1:1"), "busy pool": busy,
+			"silent": connect(l.Addr().String(), 0), "silent, ReadTimeout -2": connect(l.Addr().String(), -2),
+			"refused": connect("127.0.0.1:1", 0), "busy pool": busy,
 		} {
 			r := newRunner(t, rdb, &script.Options{Budget: time.Second})
 			began := time.Now()

@@ -25,18 +25,17 @@ import (
 type nodes struct {
 	clock
 
-	of      func(ctx context.Context, key string) (*redis.Client, error) // returns a key's server; nil if the client has one server
-	known   atomic.Bool                                                  // calling of does not ask Redis
-	lumped  atomic.Bool                                                  // all[""] stands for servers that are not known
-	name    string                                                       // as the log names it while the server is not known
-	logger  *slog.Logger
-	notify  Observer
-	slots   reloader
-	dialer  *dialer // for the client itself
-	calls   *call.Client
-	single  script.Client  // the client itself, if it has one server
-	batch   wire.Pipeliner // nil if calls are not sent in batches
-	honours bool           // the client ends calls at their deadlines
+	of     func(ctx context.Context, key string) (*redis.Client, error) // returns a key's server; nil if the client has one server
+	known  atomic.Bool                                                  // calling of does not ask Redis
+	lumped atomic.Bool                                                  // all[""] stands for servers that are not known
+	name   string                                                       // as the log names it while the server is not known
+	logger *slog.Logger
+	notify Observer
+	slots  reloader
+	dialer *dialer // for the client itself
+	calls  *call.Client
+	single script.Client  // the client itself, if it has one server
+	batch  wire.Pipeliner // nil if calls are not sent in batches
 
 	sweep atomic.Int64 // when to look for lost nodes that are not asked any more; 0 if none is lost
 
@@ -78,11 +77,11 @@ func (n *nodes) follow(rdb script.Client, calls *call.Client) {
 func (n *nodes) batches(rdb script.Client) {
 	switch c := rdb.(type) {
 	case *redis.Client:
-		n.batch, n.honours = c, c.Options().ContextTimeoutEnabled
+		n.batch = c
 	case *redis.ClusterClient:
-		n.batch, n.honours = c, c.Options().ContextTimeoutEnabled
+		n.batch = c
 	case *redis.Ring:
-		n.batch, n.honours = c, c.Options().ContextTimeoutEnabled
+		n.batch = c
 	}
 }
 
@@ -188,7 +187,7 @@ func (n *nodes) add(l lane, c *redis.Client) (b *breaker, gone []*node) {
 	if n.breakers[l] == nil {
 		b := newBreaker(n.all[address], n.calls, l.budget)
 		if n.batch != nil && (n.of == nil || address != "") { // no batches while the server is not known
-			b.queue = newQueue(b, n.batch, n.honours, l.budget)
+			b.queue = newQueue(b, n.batch, n.calls.HonoursDeadlines(), l.budget)
 		}
 		n.breakers[l] = b
 	}

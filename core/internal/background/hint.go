@@ -22,7 +22,7 @@ func (h *Hint) Give(text string, args ...any) {
 // Deadlines is the hint of NoDeadlines.
 var Deadlines Hint
 
-// NoDeadlines warns of a client without ContextTimeoutEnabled that makes a lone call.
+// NoDeadlines warns of a client that ends no call at its deadline and makes a lone call.
 func NoDeadlines() {
-	Deadlines.Give("neap: the client of Redis has no ContextTimeoutEnabled, so each lone call takes a goroutine and twice the CPU: set it in the options of the client")
+	Deadlines.Give("neap: the client of Redis ends no call at its deadline, so each lone call takes a goroutine and twice the CPU: set ContextTimeoutEnabled in its options, and no ReadTimeout or WriteTimeout of -2")
 }

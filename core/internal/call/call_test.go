@@ -120,3 +120,33 @@ func (w *writesLate) Process(_ context.Context, cmd redis.Cmder) error {
 	w.got <- fmt.Sprintf("%s", args[len(args)-1])
 	return context.DeadlineExceeded
 }
+
+// TestDeadlinesThatAClientHonours: none with a time-out of -2, which turns deadlines off.
+func TestDeadlinesThatAClientHonours(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		enabled     bool
+		read, write time.Duration
+		want        bool
+	}{
+		{enabled: true, want: true},
+		{enabled: true, read: time.Second, write: time.Second, want: true},
+		{},
+		{enabled: true, read: -2},
+		{enabled: true, read: time.Second, write: -2},
+	} {
+		single := redis.NewClient(&redis.Options{ContextTimeoutEnabled: c.enabled, ReadTimeout: c.read, WriteTimeout: c.write})
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: c.enabled, ReadTimeout: c.read, WriteTimeout: c.write})
+		ring := redis.NewRing(&redis.RingOptions{ContextTimeoutEnabled: c.enabled, ReadTimeout: c.read, WriteTimeout: c.write})
+		for _, rdb := range []redis.UniversalClient{single, cluster, ring} {
+			client, err := NewClient(rdb)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := client.HonoursDeadlines(); got != c.want {
+				t.Errorf("a %T with %+v: got %v", rdb, c, got)
+			}
+			_ = rdb.Close()
+		}
+	}
+}

@@ -21,9 +21,9 @@ type Processor interface {
 // Client makes calls through a go-redis client, each by itself, whatever the client's own
 // time-outs are. It is safe for concurrent use.
 //
-// A client with ContextTimeoutEnabled, and an AsyncAutoPipeline, are called directly. Any
-// other client is called on a goroutine of its own, because it would take longer than the
-// budget. So is a client with ContextTimeoutEnabled if the caller's own deadline comes
+// A client with ContextTimeoutEnabled (and no ReadTimeout or WriteTimeout of -2), and an
+// AsyncAutoPipeline, are called directly. Any other client is called on a goroutine of its
+// own, because it would take longer than the budget. So is a client with ContextTimeoutEnabled if the caller's own deadline comes
 // before the end of the budget: the client would close the connection at that deadline.
 type Client struct {
 	rdb      Processor
@@ -78,18 +78,25 @@ func check(rdb Processor) error {
 }
 
 // honoursDeadlines reports whether the client ends its I/O at the context's deadline. It
-// can do so only if it is known.
+// can do so only if it is known. With a time-out below 0, which go-redis makes of -2, it
+// sets no deadline on its connections.
 func honoursDeadlines(rdb Processor) (honours, known bool) {
 	switch c := rdb.(type) {
 	case *redis.Client:
-		return c.Options().ContextTimeoutEnabled, true
+		o := c.Options()
+		return o.ContextTimeoutEnabled && min(o.ReadTimeout, o.WriteTimeout) >= 0, true
 	case *redis.ClusterClient:
-		return c.Options().ContextTimeoutEnabled, true
+		o := c.Options()
+		return o.ContextTimeoutEnabled && min(o.ReadTimeout, o.WriteTimeout) >= 0, true
 	case *redis.Ring:
-		return c.Options().ContextTimeoutEnabled, true
+		o := c.Options()
+		return o.ContextTimeoutEnabled && min(o.ReadTimeout, o.WriteTimeout) >= 0, true
 	}
 	return false, false
 }
+
+// HonoursDeadlines reports whether the go-redis client ends its I/O at the context's deadline.
+func (cl *Client) HonoursDeadlines() bool { return cl.inline }
 
 // pipelineOf returns the client if it is an AutoPipeliner whose calls return before they
 // have run. For any other client it returns nil.
