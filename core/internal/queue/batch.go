@@ -18,7 +18,7 @@ type Batch struct {
 	Deadline time.Time // when the last budget of its calls ends
 
 	bytes  int
-	lone   bool  // its caller sends it, and it has no entries
+	lone   Call  // its only call, which its caller sends; then it has no entries
 	sent   int64 // when it was sent
 	latest int64 // Deadline by the queue's clock
 	lost   bool  // no caller waits for it any more

@@ -57,8 +57,11 @@ func (d *double) Send(b *Batch) Result {
 func (d *double) SendLone(ctx context.Context, c Call) Result {
 	d.mu.Lock()
 	d.alone++
-	stopped := d.stopped
+	stopped, holds := d.stopped, d.holds
 	d.mu.Unlock()
+	if holds != nil {
+		<-holds
+	}
 	c.(*call).state.CompareAndSwap(unsent, written)
 	if stopped != nil {
 		<-ctx.Done()

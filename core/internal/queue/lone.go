@@ -14,7 +14,7 @@ func (q *Queue) sendLone(ctx context.Context, c Call) bool {
 	if deadline, _ := ctx.Deadline(); !q.honours || deadline.Before(c.Due()) {
 		return false
 	}
-	b, ok := q.beginLone()
+	b, ok := q.beginLone(c)
 	if !ok {
 		return false
 	}
@@ -34,7 +34,7 @@ func (q *Queue) sendLone(ctx context.Context, c Call) bool {
 // beginLone reports whether a caller is alone: nothing waits, nothing is in flight, the
 // last batch had one call, and the process has CPU to spare. If so, the caller makes its
 // call by itself and reports the result to endLone.
-func (q *Queue) beginLone() (*Batch, bool) {
+func (q *Queue) beginLone(c Call) (*Batch, bool) {
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -42,7 +42,7 @@ func (q *Queue) beginLone() (*Batch, bool) {
 		return nil, false
 	}
 	b := q.newBatch()
-	b.lone = true
+	b.lone, b.latest = c, q.at(c.Due())
 	q.start(b, now, 1)
 	return b, true
 }
@@ -54,7 +54,10 @@ func (q *Queue) beginLone() (*Batch, bool) {
 func (q *Queue) endLone(b *Batch, r Result, over bool) {
 	now := q.now()
 	if late := now - b.sent - q.pace.budget; over && late > punctual { // its answer may have arrived and not been read
-		q.turn.note(late, now)
+		if q.mu.Lock(); !b.lost { // sweep had no turn either
+			q.turn.note(late, now)
+		}
+		q.mu.Unlock()
 		r = Ignored
 	}
 	q.finish(b, r, 1)

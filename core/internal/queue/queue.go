@@ -127,6 +127,9 @@ func (q *Queue) join(e *Entry) (ok, leave, alone bool) {
 	}
 	q.waiting.push(e)
 	q.alarm.set(q, now, e.deadline)
+	if len(q.inFlight) > 0 && q.inFlight[0].lone != nil { // nobody set it for a lone call
+		q.alarm.set(q, now, q.inFlight[0].latest)
+	}
 	if q.state == silent {
 		q.probe()
 		return true, false, false

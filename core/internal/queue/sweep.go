@@ -61,6 +61,9 @@ func (q *Queue) sweep() {
 
 // withdraw keeps from being written what was not written yet.
 func (b *Batch) withdraw() Result {
+	if b.lone != nil && !b.lone.Withdraw() {
+		return Unanswered
+	}
 	for _, e := range b.Entries {
 		if !e.Call.Withdraw() {
 			return Unanswered
@@ -110,17 +113,18 @@ func (q *Queue) expireInFlight(now, grace int64) (lost []lostBatch) {
 		// A caller that leaves before its budget ends says nothing about the server, so
 		// latest is the end of a budget.
 		end := max(b.latest, b.sent+q.pace.overdue()) + grace
-		switch {
-		case b.lone:
-			kept = append(kept, b)
-		case end > now:
+		if end > now {
 			q.alarm.set(q, now, end)
 			kept = append(kept, b)
-		default:
-			b.lost = true
-			q.calls -= len(b.Entries)
-			lost = append(lost, lostBatch{len(b.Entries), b.withdraw()})
+			continue
 		}
+		one := lostBatch{len(b.Entries), b.withdraw()}
+		if b.lone != nil { // something below holds its caller up, such as a hook
+			one.calls = 1
+		}
+		b.lost = true
+		q.calls -= one.calls
+		lost = append(lost, one)
 	}
 	clear(q.inFlight[len(kept):])
 	q.inFlight = kept
