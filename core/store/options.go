@@ -63,10 +63,10 @@ type Options struct {
 	// may take longer while the process is short of CPU: see [Queued].
 	Budget time.Duration
 	// FirstContact is how long calls may take until a server has answered once, counted
-	// from the first call of the store that is not a Warm's. Connecting may take longer
-	// than a Budget. Later calls have their Budget. A caller's own deadline always counts.
-	// So if Redis is down when a process starts, that costs this time once, beside what
-	// Warm took. FirstContact is at most a minute; 0 means a second. If it is
+	// from the first call of the store, or from the question of a Warm. Connecting may take
+	// longer than a Budget. Later calls have their Budget. A caller's own deadline always
+	// counts. So if Redis is down when a process starts, that costs this time at most once,
+	// beside what Warm took. FirstContact is at most a minute; 0 means a second. If it is
 	// less than a Budget, it changes nothing.
 	FirstContact time.Duration
 	// Queue says how calls are sent. 0 means what [QueueMode] says.
@@ -83,8 +83,9 @@ type Options struct {
 	//
 	// A server is lost if one of its breakers opens, or if a call has no answer and none
 	// was answered for a second. It is back when it answers after a second without a
-	// failure, and each of its breakers is closed or had no call for a minute. If a lost
-	// server is not asked for a minute, it is forgotten and its outage ends.
+	// failure, and each of its breakers is closed or had no call for a minute. If calls
+	// go to other servers and none to a lost one for a minute, it is forgotten and its
+	// outage ends.
 	Logger *slog.Logger
 }
 
