@@ -35,6 +35,13 @@ func (q *request) Body(max int64) ([]byte, error) {
 	return adapter.Form(form, string(r.Header.MultipartFormBoundary()), string(r.Header.ContentType()), max)
 }
 
+// OddForm reports whether a handler may find another form in the body than its bytes have.
+// Hertz undoes a Content-Encoding, and reads the boundary in its own way.
+func (q *request) OddForm() bool {
+	h := &q.c.Request.Header
+	return len(h.PeekContentEncoding()) > 0 || adapter.OddBoundary(string(h.ContentType()), string(h.MultipartFormBoundary()))
+}
+
 // streamed reads a body that Hertz has not read yet, as under WithStreamBody. It puts a
 // stream in its place that begins from the start.
 func (q *request) streamed(max int64) ([]byte, error) {

@@ -271,3 +271,25 @@ func TestMultipartFormRemoved(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A form that Hertz reads in another way than its bytes say has no key.
+func TestAFormThatHertzReadsOtherwise(t *testing.T) {
+	t.Parallel()
+	key := gate.ByForm("a", nil)
+	address := reading(t, text(func(q gate.Request) string {
+		value, err := key(q)
+		return fmt.Sprint(value, " ", err != nil)
+	}), nil, server.WithDisablePreParseMultipartForm(true))
+	part := func(boundary, value string) string {
+		return "--" + boundary + "\r\nContent-Disposition: form-data; name=a\r\n\r\n" + value + "\r\n--" + boundary + "--\r\n"
+	}
+	got := answers(
+		t, address,
+		posted("multipart/form-data; boundary=b", part("b", "1")),
+		posted("multipart/form-data; boundary=evil; boundary*0=real", part("real", "1")+part("evil", "2")),
+		posted("multipart/form-data; boundary=b\r\nContent-Encoding: gzip", part("b", "1")),
+	)
+	if want := []string{"200 OK form:a=1 false", "200 OK  true", "200 OK  true"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

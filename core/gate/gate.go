@@ -12,8 +12,7 @@ import (
 //
 // A Request is valid until Enter has returned. After that the handlers behind the gate
 // may change it, and the framework may use it for another request. A gate keeps a copy of
-// what its Leave needs. The strings and slices that the methods return belong to the
-// gate.
+// what its Leave needs. It does not change the slices that the methods return.
 type Request interface {
 	// Context is the request's context as earlier middleware left it. A gate may keep it
 	// after the request is over. Some contexts read an object that the framework then
@@ -50,7 +49,9 @@ type Request interface {
 	// IP address, such as one on a unix socket.
 	RemoteAddr() netip.AddrPort
 	// Body returns the whole body, of at most max bytes, and leaves it readable for the
-	// handler. It fails with [ErrBodyTooLarge], [ErrBodyBroken] or [ErrBodyConsumed]. A
+	// handler. If the framework may find another form in a body than the bytes and the
+	// Content-Type have, its Request also has the method OddForm() bool, which reports that;
+	// [ByForm] refuses such a form with a 400. Body fails with [ErrBodyTooLarge], [ErrBodyBroken] or [ErrBodyConsumed]. A
 	// second call fails in the same way; only a larger max may then succeed.
 	Body(max int64) ([]byte, error)
 }

@@ -35,8 +35,9 @@ func (o *BodyOptions) max(constructor string) int64 {
 //
 // The field must be there exactly once and not be empty. The body must be a well-encoded
 // form. The query must have no parameter of that name, because the FormValue of some
-// frameworks prefers it. Otherwise the request is refused with a 400. If its Content-Type
-// is not that of a form, it is refused with a 415.
+// frameworks prefers it. The field must not be there in another case or with brackets too,
+// such as Name[], because some parsers take these for the same. Otherwise the request is
+// refused with a 400. If its Content-Type is not that of a form, it is refused with a 415.
 //
 // If middleware has read the body before, the answer is a 500, and the hook gets
 // [ErrBodyConsumed].
@@ -82,25 +83,39 @@ func formValues(r Request, body []byte, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var values []string
+	var form url.Values
 	switch kind {
 	case "application/x-www-form-urlencoded":
-		var form url.Values
 		form, err = url.ParseQuery(string(body))
-		values = form[name]
 	case "multipart/form-data":
-		values, err = multipartValues(body, params["boundary"], name)
+		form, err = multipartValues(body, params["boundary"])
 	default:
 		return nil, Refuse(415, "The body of the request is not a form")
 	}
-	if err != nil {
+	odd, is := Unwrap(r).(interface{ OddForm() bool })
+	if err != nil || is && odd.OddForm() {
 		return nil, Refuse(400, "The body of the request is not a well-encoded form")
 	}
-	return values, nil
+	return valuesOf(form, name)
 }
 
-func multipartValues(body []byte, boundary, name string) ([]string, error) {
-	var values []string
+// valuesOf returns the values of a name. It refuses names beside it that some parsers take for
+// the same: in another case, or with brackets.
+func valuesOf(form url.Values, name string) ([]string, error) {
+	if len(form[name]) == 0 {
+		return nil, nil
+	}
+	for other := range form {
+		plain, _, _ := strings.Cut(other, "[")
+		if other != name && strings.EqualFold(plain, name) {
+			return nil, Refuse(400, "The request has another name for "+name)
+		}
+	}
+	return form[name], nil
+}
+
+func multipartValues(body []byte, boundary string) (url.Values, error) {
+	values := url.Values{}
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
 		part, err := parts.NextPart()
@@ -114,8 +129,8 @@ func multipartValues(body []byte, boundary, name string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if part.FormName() == name && part.FileName() == "" {
-			values = append(values, string(value))
+		if part.FileName() == "" {
+			values.Add(part.FormName(), string(value))
 		}
 	}
 }

@@ -24,6 +24,11 @@ func part(name, value string) string {
 	return "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value
 }
 
+// odd is a request whose form the framework may read in another way.
+type odd struct{ request }
+
+func (*odd) OddForm() bool { return true }
+
 func TestByForm(t *testing.T) {
 	t.Parallel()
 	inQuery := form("user=bob")
@@ -43,7 +48,7 @@ func TestByForm(t *testing.T) {
 	unbound.body = part("user", "bob")
 	for _, c := range []struct {
 		name string
-		r    *request
+		r    gate.Request
 		want outcome
 	}{
 		{"urlencoded", form("a=1&user=b%6Fb"), "form:user=bob"},
@@ -55,6 +60,11 @@ func TestByForm(t *testing.T) {
 		{"empty", form("user="), absent},
 		{"a file is no value", multi(part(`user"; filename="f`, "eve"), "--b--"), absent},
 		{"doubled", form("user=bob&user=eve"), refused},
+		{"in another case too", form("user=bob&User=eve"), refused},
+		{"with brackets too", form("user=bob&user[]=eve"), refused},
+		{"with brackets too in multipart", multi(part("user", "bob"), part("user[0]", "eve"), "--b--"), refused},
+		{"another that begins alike", form("user=bob&username=eve&us=a"), "form:user=bob"},
+		{"a form that the framework reads otherwise", &odd{*form("user=bob")}, refused},
 		{"doubled in multipart", multi(part("user", "bob"), part("user", "eve"), "--b--"), refused},
 		{"in the query too", inQuery, refused},
 		{"in the query only", onlyInQuery, refused},

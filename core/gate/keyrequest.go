@@ -198,7 +198,7 @@ func queryValues(r Request, name string) ([]string, error) {
 	if err != nil {
 		return nil, Refuse(400, "The query of the request is not well encoded")
 	}
-	return query[name], nil
+	return valuesOf(query, name)
 }
 
 // one returns the key of a value that must be there exactly once. If there are several,

@@ -27,6 +27,13 @@ func (q Request) Body(max int64) ([]byte, error) {
 	return bytes.Clone(body), nil
 }
 
+// OddForm reports whether a handler may find another form in the body than its bytes have.
+// Fiber undoes a Content-Encoding, and fasthttp reads the boundary in its own way.
+func (q Request) OddForm() bool {
+	h := &q.Ctx.Request.Header
+	return len(h.Peek(fasthttp.HeaderContentEncoding)) > 0 || adapter.OddBoundary(string(h.ContentType()), string(h.MultipartFormBoundary()))
+}
+
 // streamed reads a body that fasthttp has not read yet, as under StreamRequestBody. It
 // puts a stream in its place that begins from the start.
 func (q Request) streamed(max int64) ([]byte, error) {

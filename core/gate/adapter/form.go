@@ -11,6 +11,13 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
+// OddBoundary reports whether a server reads another boundary from the Content-Type of a
+// multipart form than gates do.
+func OddBoundary(contentType, boundary string) bool {
+	kind, params, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "multipart/form-data" && params["boundary"] != boundary
+}
+
 // Form writes a multipart form that the server has parsed before any handler ran, when the
 // bytes that were sent are gone. One form always has the same bytes, and different forms
 // have different bytes: fields sorted by name, then files with their headers. boundary is
@@ -22,8 +29,7 @@ import (
 // [gate.ErrBodyBroken] if a gate would find other parts in the bytes than a handler finds
 // in the form.
 func Form(form *multipart.Form, boundary, contentType string, max int64) ([]byte, error) {
-	_, params, err := mime.ParseMediaType(contentType)
-	if err == nil && params["boundary"] != boundary {
+	if OddBoundary(contentType, boundary) {
 		return nil, gate.ErrBodyBroken
 	}
 	var length int64

@@ -2,6 +2,7 @@ package fibertest
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -141,6 +142,50 @@ func formWrittenAnew(t *testing.T, d Driver) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// formReadOtherwise: a key of a form is what a handler finds in it, or the request is refused.
+func formReadOtherwise(t *testing.T, d Driver) {
+	key := gate.ByForm("a", nil)
+	keyed := gatefake.Func(func(q gate.Request) gate.Pass {
+		value, err := key(q)
+		if err != nil {
+			return respond(400, "")
+		}
+		return gate.Pass{Header: []gate.Field{{Name: "X-Key", Value: value}}}
+	})
+	const field = "Content-Disposition: form-data; name=a\r\n\r\n"
+	decoys := "--evil\r\n" + field + "1\r\n--evil--\r\n--real\r\n" + field + "2\r\n--real--\r\n"
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Extra = []byte("\r\n--b\r\n" + field + "1\r\n--b--\r\n")
+	_, _ = io.WriteString(w, "--b\r\n"+field+"2\r\n--b--\r\n")
+	_ = w.Close()
+	var posted bytes.Buffer
+	w = gzip.NewWriter(&posted)
+	w.Extra = []byte("&a=1&")
+	_, _ = io.WriteString(w, "a=2")
+	_ = w.Close()
+	for name, c := range map[string]struct{ head, body string }{
+		"Continued":  {"Content-Type: multipart/form-data; boundary=evil; boundary*0=real\r\n", decoys},
+		"Quoted":     {"Content-Type: multipart/form-data; x=\"; boundary=evil\"; boundary=real\r\n", decoys},
+		"Packed":     {"Content-Type: multipart/form-data; boundary=b\r\nContent-Encoding: gzip\r\n", packed.String()},
+		"Urlencoded": {"Content-Type: application/x-www-form-urlencoded\r\nContent-Encoding: gzip\r\n", posted.String()},
+	} {
+		for _, config := range []Config{{}, {StreamRequestBody: true}, {DisablePreParseMultipartForm: true}} {
+			for framing, body := range map[string]string{
+				fmt.Sprintf("Content-Length: %d", len(c.body)): c.body,
+				"Transfer-Encoding: chunked":                   fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(c.body), c.body),
+			} {
+				address := d.Serve(t, config, gatetest.App{Routes: []gatetest.Route{{
+					Method: "POST", Pattern: "/", Gates: []gate.Gate{keyed}, Handler: func(x gatetest.Exchange) error { return x.Send(200, "ran") },
+				}}})
+				if got := exchanged(t, address, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"+c.head+framing+"\r\n\r\n"+body); len(got) != 1 || !strings.HasPrefix(got[0], "400 ") {
+					t.Errorf("%s, %s, %+v: got %q, want 400", name, framing, config, got)
+				}
+			}
+		}
 	}
 }
 
