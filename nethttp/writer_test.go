@@ -98,8 +98,23 @@ func (o onlyUnwrap) Write(p []byte) (int, error) { return o.w.Write(p) }
 func (o onlyUnwrap) WriteHeader(status int)      { o.w.WriteHeader(status) }
 func (o onlyUnwrap) Unwrap() http.ResponseWriter { return o.w }
 
+// flushing is a writer that tells whether it could flush, flushed one that does not, and both
+// cannot be hijacked but behind Unwrap.
+type (
+	flushing struct{ onlyUnwrap }
+	flushed  struct{ onlyUnwrap }
+)
+
+func (f flushing) FlushError() error { return http.NewResponseController(f.w).Flush() }
+func (f flushed) Flush()             { _ = http.NewResponseController(f.w).Flush() }
+
 func TestFlushAndHijackBehindUnwrapAreSeen(t *testing.T) {
 	t.Parallel()
+	wraps := []func(http.ResponseWriter) http.ResponseWriter{
+		func(w http.ResponseWriter) http.ResponseWriter { return onlyUnwrap{w} },
+		func(w http.ResponseWriter) http.ResponseWriter { return flushing{onlyUnwrap{w}} },
+		func(w http.ResponseWriter) http.ResponseWriter { return flushed{onlyUnwrap{w}} },
+	}
 	for name, do := range map[string]func(*http.ResponseController) error{
 		"Flush": (*http.ResponseController).Flush,
 		"Hijack": func(c *http.ResponseController) error {
@@ -111,24 +126,26 @@ func TestFlushAndHijackBehindUnwrapAreSeen(t *testing.T) {
 			return err
 		},
 	} {
-		g, left := leaving(100)
-		guarded := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := do(http.NewResponseController(w)); err != nil {
-				t.Errorf("%s: got %v, want no error", name, err)
+		for i, wrap := range wraps {
+			g, left := leaving(100)
+			guarded := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if err := do(http.NewResponseController(w)); err != nil {
+					t.Errorf("%s %d: got %v, want no error", name, i, err)
+				}
+			}))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				guarded.ServeHTTP(wrap(w), r)
+			}))
+			response, err := server.Client().Get(server.URL)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}))
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			guarded.ServeHTTP(onlyUnwrap{w}, r)
-		}))
-		response, err := server.Client().Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
+			_ = response.Body.Close()
+			if !reply(t, left).Partial {
+				t.Errorf("%s %d: Leave saw a whole reply, want a partial one", name, i)
+			}
+			server.Close()
 		}
-		_ = response.Body.Close()
-		if !reply(t, left).Partial {
-			t.Errorf("%s: Leave saw a whole reply, want a partial one", name)
-		}
-		server.Close()
 	}
 }
 

@@ -39,6 +39,9 @@ type listed struct {
 // If entries are wrong, Swap leaves the list as it was. The error joins the faults of all
 // entries.
 func (l *List) Swap(subjects []string, prefixes []netip.Prefix) error {
+	if l == nil {
+		return errors.New("gate.List: the list is nil: use new(gate.List)")
+	}
 	next := &listed{subjects: make(map[string]struct{}, len(subjects))}
 	var faults []error
 	for i, s := range subjects {

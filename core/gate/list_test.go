@@ -130,6 +130,7 @@ func TestListIsSwappedWhole(t *testing.T) {
 		}
 	}
 	for says, err := range map[string]error{
+		"the list is nil: use new(gate.List)":              (*gate.List)(nil).Swap(nil, nil),
 		"subjects[1] is empty":                             l.Swap([]string{"a", ""}, nil),
 		"prefixes[0] is invalid Prefix, no prefix":         l.Swap(nil, []netip.Prefix{{}}),
 		"prefixes[1] is ::ffff:0.0.0.0/96, which is every": l.Swap(nil, append(slices.Clone(other), netip.MustParsePrefix("::ffff:0:0/96"))),

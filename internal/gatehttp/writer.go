@@ -109,12 +109,14 @@ func (s *noted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// surface gives w the methods Flush and Hijack that it has only behind Unwrap.
+// surface gives w the methods Flush and Hijack that it has only behind Unwrap, or as FlushError.
 // http.ResponseController would find them there, and would bypass the recorder.
 func surface(w http.ResponseWriter) http.ResponseWriter {
-	flush := !isFlusher(w) && within(w, isFlusher)
-	hijack := !isHijacker(w) && within(w, isHijacker)
+	flush, hijack := reaches(w, isFlusher), reaches(w, isHijacker)
+	_, flushes := w.(http.Flusher)
 	switch {
+	case flushes == flush && isHijacker(w) == hijack:
+		return w
 	case flush && hijack:
 		return struct {
 			unwrapper
@@ -126,13 +128,11 @@ func surface(w http.ResponseWriter) http.ResponseWriter {
 			unwrapper
 			flusher
 		}{unwrapper{w}, flusher{w}}
-	case hijack:
-		return struct {
-			unwrapper
-			hijacker
-		}{unwrapper{w}, hijacker{w}}
 	}
-	return w
+	return struct {
+		unwrapper
+		hijacker
+	}{unwrapper{w}, hijacker{w}}
 }
 
 func isFlusher(w http.ResponseWriter) bool {
@@ -148,16 +148,16 @@ func isHijacker(w http.ResponseWriter) bool {
 	return ok
 }
 
-func within(w http.ResponseWriter, has func(http.ResponseWriter) bool) bool {
-	for {
+// reaches reports whether a writer has methods, itself or behind Unwrap.
+func reaches(w http.ResponseWriter, has func(http.ResponseWriter) bool) bool {
+	for !has(w) {
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
 			return false
 		}
-		if w = u.Unwrap(); has(w) {
-			return true
-		}
+		w = u.Unwrap()
 	}
+	return true
 }
 
 type unwrapper struct{ http.ResponseWriter }
