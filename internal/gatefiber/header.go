@@ -38,10 +38,10 @@ func (q Request) Header(name string) []string {
 
 // Unsure reports whether fasthttp has lines of a field that Header leaves out.
 func (q Request) Unsure(name string) bool {
-	if !q.trailed() {
+	name = http.CanonicalHeaderKey(name)
+	if !q.trailed() || slices.Contains(unlisted, name) { // which no trailer can bring
 		return false
 	}
-	name = http.CanonicalHeaderKey(name)
 	told, all := len(q.Header(name)), len(lines(name, q.Ctx.Request.Header.VisitAll))
 	if slices.Contains(merged, name) {
 		return told == 0 && all > 0

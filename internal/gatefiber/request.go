@@ -19,9 +19,10 @@ type Request struct{ Ctx *fasthttp.RequestCtx }
 
 // Host does not use that of Fiber, which may believe X-Forwarded-Host. If the target is
 // in absolute form, its host takes precedence over the Host field (RFC 9112 section
-// 3.2.2).
+// 3.2.2). fasthttp may also find a host in a target that begins with two slashes.
 func (q Request) Host() string {
-	if header := &q.Ctx.Request.Header; bytes.HasPrefix(header.RequestURI(), []byte("/")) {
+	header := &q.Ctx.Request.Header
+	if target := header.RequestURI(); bytes.HasPrefix(target, []byte("/")) && !bytes.HasPrefix(target, []byte("//")) {
 		return string(header.Host())
 	}
 	return string(q.Ctx.Request.URI().Host())

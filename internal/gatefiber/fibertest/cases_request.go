@@ -38,6 +38,24 @@ func hostBehindAProxy(t *testing.T, d Driver) {
 	}
 }
 
+// hostOfATarget: if fasthttp finds a host in a target, a gate finds the same.
+func hostOfATarget(t *testing.T, d Driver) {
+	hostname := ""
+	address := d.Serve(t, Config{}, answering("/{...}",
+		func(q gate.Request) string { return hostname + " " + q.Host() },
+		func(x gatetest.Exchange, next func() error) error {
+			hostname = d.Hostname(x)
+			return next()
+		}))
+	for target, host := range map[string]string{
+		"/detail": "a", "//b/detail": "a", "//b/detail?u=://": "b", "http://b/detail": "b", "/detail?u=//b": "a",
+	} {
+		if got := answered(t, address, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n"); got != "200 "+host+" "+host {
+			t.Errorf("%s: got %q, want %s twice", target, got, host)
+		}
+	}
+}
+
 // headerNames: names are canonical even where Fiber leaves them as they are.
 func headerNames(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{DisableHeaderNormalizing: true}, answering("/detail", func(q gate.Request) string {

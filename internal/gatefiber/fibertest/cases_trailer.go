@@ -39,6 +39,7 @@ func trailerNotTold(t *testing.T, d Driver) {
 			strings.Replace(chunkedHead, "POST", "GET", 1) + "X-A: 1\r\n\r\n1\r\na\r\n0\r\nX-A: 2\r\nX-B: 3\r\n\r\n",
 			`["1"] header:x-a=1 [] refused`, []string{"X-A", "X-B"},
 		},
+		"Host": {chunkedHead + "\r\n1\r\na\r\n0\r\nHost: evil\r\n\r\n", `[] header:host=example.com`, []string{"Host"}},
 		"Cookies": {
 			chunkedHead + "Cookie: a=1\r\nCookie: b=2\r\n\r\n1\r\na\r\n0\r\nCookie: a=3\r\n\r\n",
 			`["a=1" "b=2"] refused`, []string{"Cookie"},
