@@ -106,10 +106,10 @@ func (r *Reservation) say(ctx context.Context, to state, say func(context.Contex
 	is, wants := r.state, r.wants
 	r.mu.Unlock()
 	switch {
+	case wants == cancelled && to != cancelled:
+		return ask.Doubt{}, ErrCancelled
 	case is == to:
 		return ask.Doubt{}, nil
-	case is == cancelled, wants == cancelled && to != cancelled:
-		return ask.Doubt{}, ErrCancelled
 	case is == lapsed && to == sold:
 		return ask.Doubt{}, ErrLapsed
 	}

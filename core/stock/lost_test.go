@@ -232,8 +232,12 @@ func TestConclusionsWithoutAnAnswerAreRepeated(t *testing.T) {
 					t.Errorf("conclusion %d without Redis: got %v, want an error of a script", i, err)
 				}
 			}
-			if err := all[1].Confirm(ctx); !errors.Is(err, stock.ErrCancelled) {
-				t.Errorf("Confirm behind a Cancel: got %v, want %v", err, stock.ErrCancelled)
+			for i, r := range all[1:3] { // held, and sold
+				for call, err := range map[string]error{"Confirm": r.Confirm(ctx), "Renew": r.Renew(ctx), "Err": r.Err()} {
+					if !errors.Is(err, stock.ErrCancelled) || r.Confirmed() {
+						t.Errorf("%s behind Cancel %d: got %v, confirmed is %t, want %v and false", call, i, err, r.Confirmed(), stock.ErrCancelled)
+					}
+				}
 			}
 			rdb.Mend()
 			redistest.Await(t, time.Minute, "all to be concluded", func() bool { return s.Stats().Concluding == 0 })

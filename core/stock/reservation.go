@@ -96,9 +96,13 @@ func (r *Reservation) Concluded() bool {
 	return r.wants == cancelled || r.wants == sold && r.state == sold
 }
 
+// is returns the state for the caller: a Cancel is final before Redis has confirmed it.
 func (r *Reservation) is() state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.wants == cancelled {
+		return cancelled
+	}
 	return r.state
 }
 
