@@ -45,12 +45,12 @@ func (r *Reservation) Confirm(ctx context.Context) error {
 // beside eight others, as a call of Resume may, only Resume can cancel.
 //
 // Cancel returns nil also if there is nothing to give back. Otherwise it returns
-// [ErrUnknown] if the item is gone, [ErrDisagrees], or a [*script.Error] if Redis did not
-// confirm it. After a *script.Error the cancellation goes on in the background, unless
-// Resume made the reservation. If the units are on a lease and Redis refuses the
-// cancellation until the lease ends, the lease gives them back. What is sold, or may be,
-// has no lease: its cancellation goes on until Redis has answered, or is given up as
-// [Stats] says.
+// [ErrUnknown] if the item is gone, [ErrDisagrees], which gives nothing back, or a
+// [*script.Error] if Redis did not confirm it. After a *script.Error the cancellation goes
+// on in the background, unless Resume made the reservation. If the units are on a lease
+// and Redis refuses the cancellation until the lease ends, the lease gives them back. What
+// is sold, or may be, has no lease: its cancellation goes on until Redis has answered, or
+// is given up as [Stats] says.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if !r.made() {
 		return errReservation
@@ -149,12 +149,16 @@ func (r *Reservation) cancel(ctx context.Context) (in ask.Doubt, err error) {
 	} else {
 		n, _, in, err = r.of.number(ctx, cancelScript, r.question.key, r.question.buyer, r.question.id, r.question.token)
 	}
-	if err == nil {
+	if err != nil {
+		return in, err
+	}
+	r.takeBack()
+	if n == disagrees { // nothing was given back, and a later call may
+		r.notify(ctx, store.Disagreed)
+	} else {
 		r.becomes(cancelled)
-		r.takeBack()
 		r.of.count.cancellations.Add(1)
 		r.notify(ctx, store.Abandoned)
-		err = fault(n)
 	}
-	return in, err
+	return in, fault(n)
 }

@@ -6,11 +6,13 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -124,6 +126,35 @@ func TestItemsThatDisagreeAreNotSold(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// TestACancelWhoseItemDisagreesIsRepeated: it gave nothing back, so it can be called again when
+// the counts are right.
+func TestACancelWhoseItemDisagreesIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newObserved(t)
+		r := reserve(t, o.Stock, "item", "ann", "1", atOnce)
+		o.Are(t, "Reserve", store.Granted)
+		for _, c := range []struct {
+			left          string
+			want          error
+			told          store.Outcome
+			cancellations uint64
+		}{{"9", stock.ErrDisagrees, store.Disagreed, 0}, {"0", nil, store.Abandoned, 1}} {
+			if err := o.rdb.HSet(t.Context(), nameOf("neap", "item"), "left", c.left).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Cancel(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("Cancel with %s left: got %v, want %v", c.left, err, c.want)
+			}
+			o.Are(t, "Cancel", c.told)
+			if got := o.Stats().Cancellations; got != c.cancellations {
+				t.Errorf("with %s left: got %d cancellations, want %d", c.left, got, c.cancellations)
+			}
+		}
+		counts(t, o.other, "item", 1, 0, 0)
 	})
 }
 

@@ -66,7 +66,7 @@ type Stats struct {
 	Failed    uint64 // calls that Redis did not answer in time, and calls that got ErrQuantity or ErrCalls
 
 	Confirmed     uint64 // reservations that Confirm has sold
-	Cancellations uint64 // reservations that were cancelled
+	Cancellations uint64 // cancellations that Redis has answered, also of what was gone
 	Lapsed        uint64 // reservations that ended by themselves, as far as this process knows
 	Refused       uint64 // reservations that could not be confirmed because their units were gone
 	Unconfirmed   uint64 // confirmations and cancellations that Redis did not confirm at once
