@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/stock"
 )
 
@@ -40,8 +41,9 @@ type ReserveOptions struct {
 	//
 	//   - a success whose units are gone (stock.ErrLapsed, stock.ErrUnknown), so that you
 	//     have to undo it,
-	//   - a Confirm or Cancel that Redis did not confirm, and that goes on in the
-	//     background.
+	//   - a Confirm or Cancel that Redis did not confirm (a *script.Error). It goes on in
+	//     the background. If it fails there, OnError is told once more, of an error as
+	//     above, of stock.ErrDisagrees, or of stock.ErrDropped if it was given up.
 	//
 	// The Request then has only its context, in which stock.FromContext finds the
 	// reservation, and its method, host, path, query, route and peer.
@@ -251,8 +253,9 @@ func (g *reserve) leaving(ending *ending, r Request, own *stock.Reservation) fun
 		} else if g.opts.Keep {
 			return
 		}
-		if err := conclude(client); err != nil {
-			g.answers.tell(asked, err)
+		tell := func(err error) { g.answers.tell(asked, err) }
+		if err := conclude(undo.WithDropped(client, tell)); err != nil {
+			tell(err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -466,6 +467,76 @@ func TestReserveGoesOnInTheBackground(t *testing.T) {
 			redistest.Await(t, time.Minute, "the rest", func() bool { return s.Stats().Concluding == 0 })
 			counts(t, s, 1-c.sold, 0, c.sold)
 		})
+	}
+}
+
+// TestReserveTellsHowTheBackgroundEnds: what goes on when Leave has returned may fail, and
+// then the hook is told once more.
+func TestReserveTellsHowTheBackgroundEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status    int
+		cut       string
+		meanwhile func(t *testing.T, rdb *redistest.CutClient, other *stock.Stock)
+		want      []error
+		sold      int64
+	}{
+		"it goes on": {201, "refused", nil, []error{script.ErrMaybeExecuted}, 1},
+		"it was resold": {201, "refused", func(t *testing.T, _ *redistest.CutClient, other *stock.Stock) {
+			t.Helper()
+			if _, err := other.Reserve(t.Context(), "phone", "bob", "order", &stock.ReserveOptions{Confirm: true}); err != nil {
+				t.Error(err)
+			}
+		}, []error{script.ErrMaybeExecuted, stock.ErrLapsed}, 1},
+		"the item disagrees":                {201, "refused", edited, []error{script.ErrMaybeExecuted, stock.ErrDisagrees}, 0},
+		"a failure, and the item disagrees": {500, "refused", edited, []error{script.ErrMaybeExecuted, stock.ErrDisagrees}, 0},
+		"it is given up": {201, "forbidden", func(t *testing.T, _ *redistest.CutClient, other *stock.Stock) {
+			t.Helper()
+			time.Sleep(10 * other.Lease())
+		}, []error{script.ErrConfiguration, stock.ErrDropped}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+				s, other := opened(t, rdb, "neap", 1), opened(t, rdb.Client, "neap", 1)
+				var mu sync.Mutex
+				var told []error
+				p := reserving(s, &gate.ReserveOptions{OnError: func(r gate.Request, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if own, ok := stock.FromContext(r.Context()); !ok || own.Buyer() != "header:x-buyer=ann" {
+						t.Errorf("the hook was told of %+v, want ann's request", own)
+					}
+					told = append(told, err)
+				}}).Enter(buying("phone", "ann"))
+				rdb.Cut(c.cut)
+				time.Sleep(2 * s.Lease())
+				p.Leave(answered(c.status))
+				if c.meanwhile != nil {
+					c.meanwhile(t, rdb, other)
+				}
+				rdb.Mend()
+				time.Sleep(2 * s.Lease())
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				if !slices.EqualFunc(told, c.want, errors.Is) || s.Stats().Concluding != 0 {
+					t.Errorf("the hook was told %v, %d go on, want %v and none", told, s.Stats().Concluding, c.want)
+				}
+				if l, err := other.Left(t.Context(), "phone"); err == nil && (l.Left != 1-c.sold || l.Sold != c.sold) {
+					t.Errorf("got %+v, want %d sold", l, c.sold)
+				}
+			})
+		})
+	}
+}
+
+// edited has the counts of an item disagree.
+func edited(t *testing.T, rdb *redistest.CutClient, _ *stock.Stock) {
+	t.Helper()
+	if err := rdb.HSet(t.Context(), "neap:stock:test:{phone}", "left", 9).Err(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,10 +3,13 @@ package stock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/store"
 )
 
@@ -74,27 +77,35 @@ func (r *Reservation) isToBe(to state) bool {
 }
 
 // conclude confirms or cancels. If Redis does not answer, conclude repeats that in the
-// background.
+// background. A caller of undo.WithDropped does not call again, and is told if that fails.
 func (r *Reservation) conclude(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) error {
-	asked := time.Now()
+	asked, told := time.Now(), undo.Dropped(ctx)
 	in, err := r.say(ctx, to, say)
 	if err == nil || !isScripts(err) || to == cancelled && r.resumed {
 		return err
 	}
 	r.of.count.unconfirmed.Add(1)
 	in.Add(ask.Doubt{Last: asked, Calls: 1})
-	start := r.of.late.Start
-	if to == cancelled && r.lasts.Load() && !r.of.late.Full() {
-		start = r.of.late.Keep // what is sold does not lapse
-	}
+	last := err
+	keep := to == cancelled && r.lasts.Load() && !r.of.late.Full() // what is sold does not lapse
+	start := r.of.late.Telling(keep, func() { r.failed(told, fmt.Errorf("%w: %w", ErrDropped, last)) })
 	in.TakeBack(start, r.of.opts.Lease, true, func() (bool, error) {
 		_, err := r.say(context.Background(), to, say)
-		if !isScripts(err) {
-			err = nil
+		if isScripts(err) {
+			last = err
+			return false, err
 		}
-		return err == nil, err
+		r.failed(told, err)
+		return true, nil
 	})
 	return err
+}
+
+// failed notes how a conclusion in the background ended.
+func (r *Reservation) failed(told func(error), err error) {
+	if told != nil && err != nil && !errors.Is(err, ErrCancelled) { // Cancel reports its own end
+		background.Go(func() { told(err) })
+	}
 }
 
 // say asks Redis, unless Redis has confirmed that already, or something else is wanted by

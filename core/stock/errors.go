@@ -31,6 +31,9 @@ var (
 	ErrLapsed = errors.New("stock: the reservation has lapsed")
 	// ErrCancelled says that the holder cancelled the reservation.
 	ErrCancelled = errors.New("stock: the reservation is cancelled")
+	// ErrDropped says that a Confirm or Cancel was given up in the background, as
+	// Stats.Dropped counts. OnError of gate.Reserve is told of it.
+	ErrDropped = errors.New("stock: given up")
 )
 
 // These errors report an argument that cannot be used.

@@ -48,6 +48,39 @@ func TestRoom(t *testing.T) {
 	})
 }
 
+// TestTelling: a caller is told once of each search that is given up, and of no other.
+func TestTelling(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		others int // that are looked for already, and leave no room
+		result Result
+		told   int64
+	}{
+		"found": {0, Done, 0}, "it lapses": {0, Refused, 1},
+		"no room, found": {1, Done, 0}, "no room": {1, Refused, 1}, "not even for one attempt": {1 + spares, Done, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				u := Undoer{Room: 1}
+				for range c.others {
+					u.Start(time.Now(), time.Minute, func() Result {
+						time.Sleep(time.Second)
+						return Absent
+					})
+				}
+				var told atomic.Int64
+				u.Telling(false, func() { told.Add(1) })(time.Now(), time.Minute, func() Result { return c.result })
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if got := told.Load(); got != c.told {
+					t.Errorf("got told %d times, want %d", got, c.told)
+				}
+			})
+		})
+	}
+}
+
 // TestAGrantThatNeverLapsesIsLookedForWhileRedisRefuses: its operator is changing the
 // password, for longer than any lease. A grant with a lease has lapsed by then.
 func TestAGrantThatNeverLapsesIsLookedForWhileRedisRefuses(t *testing.T) {

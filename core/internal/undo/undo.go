@@ -86,14 +86,22 @@ func (u *Undoer) Stats() Stats {
 // If there is no room, Start calls attempt at most once and returns false. Most grants
 // are found by the first attempt.
 func (u *Undoer) Start(asked time.Time, lease time.Duration, attempt func() Result) bool {
-	return u.start(asked, lease, attempt, false)
+	return u.start(asked, lease, attempt, false, nil)
 }
 
 // Keep is Start for a grant that would never lapse. There is always room for it, so check
 // Full before you ask for such a grant. It does not end while attempts are Refused, either;
 // Start then ends as if they were Absent.
 func (u *Undoer) Keep(asked time.Time, lease time.Duration, attempt func() Result) bool {
-	return u.start(asked, lease, attempt, true)
+	return u.start(asked, lease, attempt, true, nil)
+}
+
+// Telling returns Start, or Keep, for a caller that has to know if the search ends without
+// a result. Then dropped is called once.
+func (u *Undoer) Telling(keep bool, dropped func()) func(asked time.Time, lease time.Duration, attempt func() Result) bool {
+	return func(asked time.Time, lease time.Duration, attempt func() Result) bool {
+		return u.start(asked, lease, attempt, keep, dropped)
+	}
 }
 
 // Full reports whether there is no room left.
@@ -106,13 +114,13 @@ func (u *Undoer) room() int64 {
 	return Most
 }
 
-func (u *Undoer) start(asked time.Time, lease time.Duration, attempt func() Result, keep bool) bool {
-	s := &search{undoer: u, attempt: attempt, keep: keep, lease: lease, open: asked, told: time.Now()}
+func (u *Undoer) start(asked time.Time, lease time.Duration, attempt func() Result, keep bool, dropped func()) bool {
+	s := &search{undoer: u, attempt: attempt, dropped: dropped, keep: keep, lease: lease, open: asked, told: time.Now()}
 	if u.pending.Add(1) > u.room() && !keep {
 		u.pending.Add(-1)
 		if s.once = true; u.spare.Add(1) > spares {
 			u.spare.Add(-1)
-			u.overflowed.Add(1)
+			s.drop(&u.overflowed)
 			return false
 		}
 	}
@@ -183,6 +191,7 @@ func pop(queue []*search) (*search, []*search) {
 type search struct {
 	undoer     *Undoer
 	attempt    func() Result
+	dropped    func() // nil if no caller has to know
 	once       bool
 	keep       bool
 	lease      time.Duration
@@ -191,6 +200,14 @@ type search struct {
 	due        time.Time // when the next attempt was due
 	unanswered bool      // the last attempt was Unanswered
 	attempts   int
+}
+
+// drop ends a search without a result.
+func (s *search) drop(count *atomic.Uint64) {
+	count.Add(1)
+	if s.dropped != nil {
+		s.dropped()
+	}
 }
 
 func (s *search) step() Result {
@@ -205,7 +222,7 @@ func (s *search) step() Result {
 	if result == Done || result == Found {
 		u.undone.Add(1)
 	} else if s.once {
-		u.overflowed.Add(1)
+		s.drop(&u.overflowed)
 	}
 	switch {
 	case s.once:
@@ -214,7 +231,7 @@ func (s *search) step() Result {
 		return result
 	case result == Done, (result == Absent || result == Refused && !s.keep) && began.Sub(s.open) >= s.lease:
 		if result != Done {
-			u.lapsed.Add(1)
+			s.drop(&u.lapsed)
 		}
 		u.pending.Add(-1)
 		u.total(-1)
