@@ -1,10 +1,12 @@
 package nethttp_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -98,8 +100,8 @@ func (o onlyUnwrap) Write(p []byte) (int, error) { return o.w.Write(p) }
 func (o onlyUnwrap) WriteHeader(status int)      { o.w.WriteHeader(status) }
 func (o onlyUnwrap) Unwrap() http.ResponseWriter { return o.w }
 
-// flushing is a writer that tells whether it could flush, flushed one that does not, and both
-// cannot be hijacked but behind Unwrap.
+// flushing is a writer that tells whether it could flush, and flushed one that does not. Both
+// can be hijacked behind Unwrap alone.
 type (
 	flushing struct{ onlyUnwrap }
 	flushed  struct{ onlyUnwrap }
@@ -108,12 +110,20 @@ type (
 func (f flushing) FlushError() error { return http.NewResponseController(f.w).Flush() }
 func (f flushed) Flush()             { _ = http.NewResponseController(f.w).Flush() }
 
+// hijacked is one that can be hijacked too.
+type hijacked struct{ flushing }
+
+func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(h.w).Hijack()
+}
+
 func TestFlushAndHijackBehindUnwrapAreSeen(t *testing.T) {
 	t.Parallel()
 	wraps := []func(http.ResponseWriter) http.ResponseWriter{
 		func(w http.ResponseWriter) http.ResponseWriter { return onlyUnwrap{w} },
 		func(w http.ResponseWriter) http.ResponseWriter { return flushing{onlyUnwrap{w}} },
 		func(w http.ResponseWriter) http.ResponseWriter { return flushed{onlyUnwrap{w}} },
+		func(w http.ResponseWriter) http.ResponseWriter { return hijacked{flushing{onlyUnwrap{w}}} },
 	}
 	for name, do := range map[string]func(*http.ResponseController) error{
 		"Flush": (*http.ResponseController).Flush,
