@@ -532,6 +532,58 @@ func TestReserveTellsHowTheBackgroundEnds(t *testing.T) {
 	}
 }
 
+// TestReserveRenewsNothingAfterAFailure: units that the gate could not confirm are back when
+// their lease ends, because no handler runs any more.
+func TestReserveRenewsNothingAfterAFailure(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []string{"", "refused"} { // Confirm fails, or what goes on in the background
+		synctest.Test(t, func(t *testing.T) {
+			rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+			s := opened(t, rdb, "neap", 1)
+			p := reserving(s, nil).Enter(buying("phone", "ann"))
+			edited(t, rdb, s)
+			if cut != "" {
+				rdb.Cut(cut)
+			}
+			p.Leave(answered(201))
+			rdb.Mend()
+			time.Sleep(s.Lease() / 2)
+			if err := rdb.HSet(t.Context(), "neap:stock:test:{phone}", "left", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * s.Lease())
+			counts(t, s, 1, 0, 0)
+			if n := s.Stats(); n.Holding != 0 || n.Lapsed != 1 {
+				t.Errorf("got stats %+v, want none held, and one lapsed", n)
+			}
+		})
+	}
+}
+
+// TestReserveRenewsNothingAfterAnExit: a hook of the client ends the goroutine that confirms.
+func TestReserveRenewsNothingAfterAnExit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := redistest.BubbleClient(t, redistest.Bubble(t))
+		hook := &redistest.ExitHook{}
+		rdb.AddHook(hook)
+		s := opened(t, storetest.Direct(t, rdb, ""), "", 1)
+		p := reserving(s, nil).Enter(buying("phone", "ann"))
+		hook.Armed.Store(true)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			p.Leave(answered(201))
+		}()
+		<-done
+		if hook.Armed.Load() {
+			t.Error("got no call that the hook ended, want one")
+		}
+		time.Sleep(10 * s.Lease())
+		counts(t, s, 1, 0, 0)
+	})
+}
+
 // edited has the counts of an item disagree.
 func edited(t *testing.T, rdb *redistest.CutClient, _ *stock.Stock) {
 	t.Helper()

@@ -80,6 +80,12 @@ func (r *Reservation) isToBe(to state) bool {
 // background. A caller of undo.WithDropped does not call again, and is told if that fails.
 func (r *Reservation) conclude(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) error {
 	asked, told := time.Now(), undo.Dropped(ctx)
+	err := background.ErrEnded // if a hook of the client ends the goroutine
+	defer func() {
+		if told != nil && err != nil && !isScripts(err) {
+			r.unrenewed.Store(true)
+		}
+	}()
 	in, err := r.say(ctx, to, say)
 	if err == nil || !isScripts(err) || to == cancelled && r.resumed {
 		return err
@@ -103,6 +109,9 @@ func (r *Reservation) conclude(ctx context.Context, to state, say func(context.C
 
 // failed notes how a conclusion in the background ended.
 func (r *Reservation) failed(told func(error), err error) {
+	if err != nil {
+		r.unrenewed.Store(true)
+	}
 	if told != nil && err != nil && !errors.Is(err, ErrCancelled) { // Cancel reports its own end
 		background.Go(func() { told(err) })
 	}

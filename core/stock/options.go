@@ -56,8 +56,8 @@ type ReserveOptions struct {
 	// all, and another to cancel.
 	Confirm bool
 	// Renew renews the lease each time that a third of it has passed, until the
-	// reservation is confirmed, cancelled or lost. Without Renew the reservation lapses
-	// even while its process lives.
+	// reservation is confirmed, cancelled or lost, or a Confirm has failed in the
+	// background. Without Renew the reservation lapses even while its process lives.
 	Renew bool
 	// Keep holds the units for a payment that another process may be notified of. That
 	// process confirms or cancels what Resume returns.

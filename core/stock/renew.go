@@ -73,6 +73,9 @@ func (s renewals) Renew(key string, all []*lease.Member) {
 			m.Result = lease.Over
 			continue
 		}
+		if r.unrenewed.Load() {
+			continue // until its lease ends
+		}
 		select {
 		case r.asking <- struct{}{}:
 			defer func() { <-r.asking }()

@@ -27,6 +27,8 @@ type Reservation struct {
 	doubt  ask.Doubt     // calls that may grant the units yet; guarded by asking
 	lasts  atomic.Bool   // the units are sold, or such a call may sell them: no lease ends that
 
+	unrenewed atomic.Bool // a Confirm has failed, and no call follows it
+
 	mu    sync.Mutex
 	state state
 	wants state // the last request: sold or cancelled
