@@ -207,7 +207,7 @@ func NewContext(ctx context.Context, r *Reservation) context.Context {
 func FromContext(ctx context.Context) (*Reservation, bool) {
 	misuse.Context(ctx)
 	r, ok := ctx.Value(contextKey{}).(*Reservation)
-	return r, ok
+	return r, ok && r != nil
 }
 
 // doubts notes calls that Redis may have executed although their answer was lost.

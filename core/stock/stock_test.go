@@ -315,3 +315,13 @@ func TestConfirmBesideEight(t *testing.T) {
 		}
 	})
 }
+
+// TestAContextWithoutAReservation has none, also if nil was put into it.
+func TestAContextWithoutAReservation(t *testing.T) {
+	t.Parallel()
+	for name, ctx := range map[string]context.Context{"nothing": t.Context(), "nil": stock.NewContext(t.Context(), nil)} {
+		if r, ok := stock.FromContext(ctx); r != nil || ok {
+			t.Errorf("FromContext of %s: got %v, %t, want nil and false", name, r, ok)
+		}
+	}
+}
