@@ -151,3 +151,12 @@ func ExampleEnd() {
 	// left
 	// the body true
 }
+
+func ExampleOddBoundary() {
+	const contentType = "multipart/form-data; boundary=evil; boundary*0=real"
+	fmt.Println(adapter.OddBoundary(contentType, "evil")) // which some servers read
+	fmt.Println(adapter.OddBoundary(contentType, "real"))
+	// Output:
+	// true
+	// false
+}
