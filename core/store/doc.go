@@ -15,9 +15,10 @@
 //
 // # What a store does
 //
-//   - Each call ends within its budget. There are two exceptions. Until a server has first
+//   - Each call ends within its budget. There are three exceptions. Until a server has first
 //     answered, calls may take longer: see Options.FirstContact. While the process is short
-//     of CPU, they may too: see [Queued].
+//     of CPU, they may too: see [Queued]. A hook of a client with ContextTimeoutEnabled that
+//     waits for Done of its context may wait for the caller's: it needs a time-out of its own.
 //   - A breaker for each server and budget spares callers the wait for a server that does
 //     not answer. While it is open, calls fail at once, with [script.ErrNotExecuted]. One
 //     call every quarter of a second is sent nevertheless. So is every call that keeps,
