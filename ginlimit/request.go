@@ -26,7 +26,7 @@ func (q request) Value(key any) any {
 	return q.Request.Value(key)
 }
 
-func (q request) Route() string { return pattern(q.c.FullPath()) }
+func (q request) Route() string { return pattern(q.c.FullPath(), q.c.Params) }
 
 func (q request) Param(name string) string {
 	if name == adapter.Wildcard {
@@ -35,16 +35,20 @@ func (q request) Param(name string) string {
 	return q.c.Param(name)
 }
 
-// pattern writes a path of Gin's as gates see it.
-func pattern(fullPath string) string {
+// pattern writes a path of Gin's as gates see it. Gin does not say which colons were
+// escaped in the route; those have no parameter behind them.
+func pattern(fullPath string, params gin.Params) string {
 	segments := strings.Split(fullPath, "/")
 	for i, segment := range segments {
-		if at := strings.IndexAny(segment, ":*"); at >= 0 {
+		for at, c := range []byte(segment) {
 			name := segment[at+1:]
-			if segment[at] == '*' {
+			if c == '*' {
 				name = adapter.Wildcard
+			} else if _, known := params.Get(name); c != ':' || !known {
+				continue
 			}
 			segments[i] = segment[:at] + "{" + name + "}"
+			break
 		}
 	}
 	return strings.Join(segments, "/")

@@ -29,6 +29,8 @@ func TestPatterns(t *testing.T) {
 		{"/files/*path", "/files/", "...", "/files/{...} "},
 		{"/files/*path", "/files/a", "path", "/files/{...} /a"},
 		{"/*all", "/a/b", "...", "/{...} a/b"},
+		{`/v1/orders\:batch`, "/v1/orders:batch", "batch", "/v1/orders:batch "},
+		{`/v1/a\:b_:id/c\:d`, "/v1/a:b_7/c:d", "id", "/v1/a:b_{id}/c:d 7"},
 		{"/users/:id", "/users/7", "...", "/users/{id} "},
 	} {
 		engine := gin.New()

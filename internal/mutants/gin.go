@@ -49,7 +49,7 @@ var ginBugs = []source{
 	}},
 	{"ginlimit/request.go", []bug{
 		{"a route is written as Gin writes it",
-			"return pattern(q.c.FullPath())", "return q.c.FullPath()"},
+			"return pattern(q.c.FullPath(), q.c.Params)", "return q.c.FullPath()"},
 		{"a parameter is not the one the handler gets",
 			"\treturn q.c.Param(name)\n", "\treturn gatehttp.Param(q.Route(), q.Path(), name)\n"},
 		{"a wildcard's value begins with Gin's slash",
