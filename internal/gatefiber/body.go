@@ -76,10 +76,12 @@ func sourceOf(native *fasthttp.Request) *source {
 	return &source{Reader: native.BodyStream(), header: &native.Header, missing: native.Header.ContentLength()}
 }
 
-// keepTrailerAway replaces a streamed body that is still to be read with a source.
+// keepTrailerAway replaces a streamed body that is still to be read with a source. It
+// leaves a body that has a length: that has no trailer, and fasthttp would use the memory
+// that its stream reads for another request.
 func (q Request) keepTrailerAway() {
 	native := &q.Ctx.Request
-	if _, ok := native.BodyStream().(replayed); ok || !native.IsBodyStream() {
+	if _, ok := native.BodyStream().(replayed); ok || !native.IsBodyStream() || native.Header.ContentLength() >= 0 {
 		return // a gate has read it, or fasthttp has
 	}
 	src := sourceOf(native)

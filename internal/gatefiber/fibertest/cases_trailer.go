@@ -252,6 +252,22 @@ func dropTrailersRead(t *testing.T, d Driver) {
 	}
 }
 
+// dropTrailersLength: a body of a declared length has no trailer, whatever Transfer-Encoding
+// says, and stays the server's own stream. fasthttp would give the memory that this stream
+// reads to another request.
+func dropTrailersLength(t *testing.T, d Driver) {
+	var before, after io.Reader
+	address := d.Serve(t, Config{StreamRequestBody: true}, gated(told(func(gate.Request) string {
+		return fmt.Sprint(before != nil, before == after)
+	}), d.before(func(rc *fasthttp.RequestCtx) { before = rc.Request.BodyStream() }), d.DropTrailers,
+		d.before(func(rc *fasthttp.RequestCtx) { after = rc.Request.BodyStream() })))
+	raw := strings.Replace(posting(4, "body"), "Content-Length", "Transfer-Encoding: identity\r\nContent-Length", 1)
+	got := answered(t, address, raw)
+	if got != "200 true true" && !(strings.HasPrefix(got, "400 ") && refusedByFasthttp(raw)) {
+		t.Errorf("got %q, want the stream as it was", got)
+	}
+}
+
 // dropTrailersOrder: the lines of a field keep their order when those of another are
 // removed, for a handler behind DropTrailers and for a key of Fiber's own.
 func dropTrailersOrder(t *testing.T, d Driver) {

@@ -51,6 +51,7 @@ var cases = []struct {
 	{"Trailer/NoMissingKey", trailerNoMissingKey},
 	{"DropTrailers/Header", dropTrailers},
 	{"DropTrailers/StreamReadByOthers", dropTrailersRead},
+	{"DropTrailers/BodyOfALength", dropTrailersLength},
 	{"DropTrailers/Order", dropTrailersOrder},
 	{"Key/SeesNoTrailer", keySeesNoTrailer},
 	{"Key/OfTheBodySeesNoTrailer", keyOfTheBody},
