@@ -21,7 +21,7 @@ func ExamplePrepaid() {
 	}
 	limiter, err := limit.New(st, "api", []limit.Policy{
 		limit.FixedWindow{Name: "hourly", Limit: 10_000, Window: time.Hour},
-	}, &limit.Options{Budget: time.Second, Prepaid: limit.Prepaid{Most: 100}})
+	}, &limit.Options{Budget: time.Minute, Prepaid: limit.Prepaid{Most: 100}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func ExampleLimiter_Ban() {
 	ban := limit.Ban{After: 3, Within: time.Minute, For: time.Hour}
 	limiter, err := limit.New(redistest.Embedded(), "login", []limit.Policy{
 		limit.WithBan(limit.FixedWindow{Limit: 5, Window: time.Minute}, ban),
-	}, &limit.Options{Budget: time.Second, Fail: store.FailClosed})
+	}, &limit.Options{Budget: time.Minute, Fail: store.FailClosed})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func ExampleLimiter_Hold() {
 	ctx := context.Background()
 	limiter, err := limit.New(redistest.Embedded(), "partner", []limit.Policy{
 		limit.TokenBucket{Rate: 90, Per: time.Minute, Burst: 5},
-	}, &limit.Options{Budget: time.Second, Fail: store.FailClosed, Holds: true})
+	}, &limit.Options{Budget: time.Minute, Fail: store.FailClosed, Holds: true})
 	if err != nil {
 		log.Fatal(err)
 	}

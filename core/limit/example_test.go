@@ -20,7 +20,7 @@ func ExampleNew() {
 	limiter, err := limit.New(connect(), "api", []limit.Policy{
 		limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Minute, Burst: 2},
 		limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour},
-	}, &limit.Options{Budget: time.Second, Fail: store.FailClosed})
+	}, &limit.Options{Budget: time.Minute, Fail: store.FailClosed})
 	if err != nil {
 		log.Fatal(err) // names every field that is wrong, and the remedy
 	}
@@ -56,7 +56,7 @@ func ExampleNewLocal() {
 func ExampleLimiter_With() {
 	free, err := limit.New(connect(), "api", []limit.Policy{
 		limit.FixedWindow{Name: "free", Limit: 10, Window: time.Hour},
-	}, &limit.Options{Budget: time.Second, Fail: store.FailClosed})
+	}, &limit.Options{Budget: time.Minute, Fail: store.FailClosed})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func ExampleShadow() {
 	limiter, err := limit.New(connect(), "api", []limit.Policy{
 		limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour},
 		limit.Shadow(limit.FixedWindow{Name: "stricter", Limit: 1, Window: time.Hour}),
-	}, &limit.Options{Budget: time.Second, Fail: store.FailClosed})
+	}, &limit.Options{Budget: time.Minute, Fail: store.FailClosed})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func ExampleDecision_Settle() {
 // A request counts for everybody and for its user. If the user has no permit left, the
 // request takes none of everybody's.
 func ExampleAll() {
-	rdb, opts := connect(), &limit.Options{Budget: time.Second}
+	rdb, opts := connect(), &limit.Options{Budget: time.Minute}
 	everybody, err := limit.New(rdb, "everybody", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, opts)
 	if err != nil {
 		log.Fatal(err)
