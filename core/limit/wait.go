@@ -67,15 +67,16 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	}
 	var d Decision
 	var took time.Duration
-	began := time.Now()
+	began, again := time.Now(), false
 	err := l.decided(ctx, subject, func(l *Limiter, cause error) (answered bool, err error) {
 		if err := l.checkCost(n); err != nil { // other policies may count since it began to wait
 			return false, err
 		}
 		left := most
-		if most != nil {
+		if most != nil && again { // its time does not begin anew
 			left = new(min(*most, kind.Forever/2) - time.Since(began))
 		}
+		again = true
 		d, took, answered, err = l.waitAs(ctx, subject, n, left, cause)
 		return answered, err
 	})
