@@ -107,12 +107,17 @@ func valuesOf(form url.Values, name string) ([]string, error) {
 	}
 	for other := range form {
 		plain, _, _ := strings.Cut(other, "[")
-		if other != name && strings.EqualFold(plain, name) {
+		if other != name && (strings.EqualFold(plain, name) || strings.EqualFold(dotted(other), dotted(name))) {
 			return nil, Refuse(400, "The request has another name for "+name)
 		}
 	}
 	return form[name], nil
 }
+
+// dotted writes a name as the parsers of Fiber read its brackets.
+func dotted(name string) string { return brackets.Replace(name) }
+
+var brackets = strings.NewReplacer("[]", "", "[", ".", "]", "")
 
 func multipartValues(body []byte, boundary string) (url.Values, error) {
 	values := url.Values{}

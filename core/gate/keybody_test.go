@@ -62,6 +62,8 @@ func TestByForm(t *testing.T) {
 		{"doubled", form("user=bob&user=eve"), refused},
 		{"in another case too", form("user=bob&User=eve"), refused},
 		{"with brackets too", form("user=bob&user[]=eve"), refused},
+		{"with brackets before", form("user=bob&[]user=eve"), refused},
+		{"with brackets within", form("user=bob&u[]ser=eve"), refused},
 		{"with brackets too in multipart", multi(part("user", "bob"), part("user[0]", "eve"), "--b--"), refused},
 		{"another that begins alike", form("user=bob&username=eve&us=a"), "form:user=bob"},
 		{"a form that the framework reads otherwise", &odd{*form("user=bob")}, refused},
