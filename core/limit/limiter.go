@@ -135,7 +135,8 @@ func (l *Limiter) over(rules []*kind.Rule) *Limiter {
 //
 // You may call With for every request: it keeps the last 16,384 limiters that were asked
 // for, and returns the same limiter for equal policies, unless a type of your own has fields
-// that refer to something else. It sends nothing. The error joins every fault of the policies, each with its field and the remedy.
+// that refer to something else. It sends nothing. The error joins every fault of the
+// policies, each with its field and the remedy.
 func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	if !l.made() {
 		return nil, errLimiter

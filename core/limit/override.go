@@ -133,10 +133,10 @@ func (l *Limiter) decided(ctx context.Context, subject string, decide func(l *Li
 		if answered {
 			learned = 0
 		}
-		if learned == mostLearned {
-			cause = &script.Error{Script: l.remote.Script.Name(), Class: script.ErrFailed, Err: wire.ErrOverridden}
-		} else {
+		if learned < mostLearned {
 			_, _, cause = l.override(ctx, subject, "", -1)
+		} else { // a caller that waits on afterwards learns anew
+			learned, cause = -1, &script.Error{Script: l.remote.Script.Name(), Class: script.ErrFailed, Err: wire.ErrOverridden}
 		}
 	}
 }

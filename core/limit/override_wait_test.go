@@ -3,9 +3,14 @@ package limit_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/store"
@@ -117,6 +122,34 @@ func TestAWaitThatCannotLearnWaitsOn(t *testing.T) {
 		d := must(other.Wait(t.Context(), "s"))(t)
 		if took := time.Since(began).Round(time.Second); !d.Allowed || d.Degraded || took != time.Hour {
 			t.Errorf("got %+v after %v, want it granted by Redis after an hour", d, took)
+		}
+	})
+}
+
+// TestAWaitThatNeverKnowsThePolicies does not ask without a pause.
+func TestAWaitThatNeverKnowsThePolicies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := redistest.Bubble(t)
+		rdb := redistest.BubbleClient(t, m)
+		opts := overriding()
+		opts.Fail, opts.Instances = store.FailLocal, 1
+		l := must(on(t, rdb, "neap")("n", []limit.Policy{hourly(2)}, opts))(t)
+		first := take(t, l, "s", 1)
+		take(t, l, "s", 1)
+		var changes atomic.Bool
+		var calls atomic.Int64
+		rdb.AddHook(redistest.BeforeHook(func(redis.Cmder) {
+			if n := calls.Add(1); changes.Load() && n < 1000 { // other policies before each question
+				_ = m.Set("neap:limit:n:{s}:override", fmt.Sprintf("window 1/1h name w%s", strings.Repeat(" ", int(n))))
+				m.SetTTL("neap:limit:n:{s}:override", 2*time.Hour)
+			}
+		}))
+		changes.Store(true)
+		time.AfterFunc(time.Minute, func() { must(0, first.Refund(t.Context()))(t) }) // so that the caller asks again
+		time.AfterFunc(30*time.Minute, func() { changes.Store(false) })
+		if d := must(l.Wait(t.Context(), "s"))(t); !d.Allowed || calls.Load() > 100 {
+			t.Errorf("got %+v after %d calls, want it granted after some", d, calls.Load())
 		}
 	})
 }
