@@ -49,10 +49,12 @@ type Request interface {
 	// IP address, such as one on a unix socket.
 	RemoteAddr() netip.AddrPort
 	// Body returns the whole body, of at most max bytes, and leaves it readable for the
-	// handler. If the framework may find another form in a body than the bytes and the
-	// Content-Type have, its Request also has the method OddForm() bool, which reports that;
-	// [ByForm] refuses such a form with a 400. Body fails with [ErrBodyTooLarge], [ErrBodyBroken] or [ErrBodyConsumed]. A
+	// handler. It fails with [ErrBodyTooLarge], [ErrBodyBroken] or [ErrBodyConsumed]. A
 	// second call fails in the same way; only a larger max may then succeed.
+	//
+	// If the framework may find another form in a body than the bytes and the Content-Type
+	// have, its Request also has the method OddForm() bool, which reports that. [ByForm]
+	// refuses such a form with a 400.
 	Body(max int64) ([]byte, error)
 }
 

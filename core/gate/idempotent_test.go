@@ -211,8 +211,8 @@ func TestIdempotentTakenOver(t *testing.T) {
 	}
 }
 
-// A handler that returns without an answer at a deadline has not answered, and nothing is
-// stored. Any other answer is stored, however late it is.
+// A handler that returns without an answer at a deadline, or when its claim is lost, has not
+// answered, and nothing is stored. Any other answer is stored, however late it is.
 func TestIdempotentGivenUp(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, body string) *gate.Reply { return &gate.Reply{Status: status, Body: []byte(body)} }
@@ -233,11 +233,15 @@ func TestIdempotentGivenUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard, severed := guardsOf(t, idempotency.Reject{}, idempotency.Options{Lease: 6 * time.Second})
-			r, given := posting("k", ""), time.Hour
-			if c.ends == context.DeadlineExceeded {
+			lease, given := time.Minute, time.Hour
+			switch c.ends {
+			case idempotency.ErrLost:
+				lease = 6 * time.Second
+			case context.DeadlineExceeded:
 				given = 10 * time.Second
 			}
+			guard, severed := guardsOf(t, idempotency.Reject{}, idempotency.Options{Lease: lease})
+			r := posting("k", "")
 			ctx, cancel := context.WithTimeout(t.Context(), given)
 			defer cancel()
 			r.ctx = ctx

@@ -51,8 +51,9 @@ type Runner struct {
 //
 // A client with ContextTimeoutEnabled (and no ReadTimeout or WriteTimeout of -2), and an
 // AsyncAutoPipeline, are called directly. Any other client is called on a goroutine of its
-// own, because it would take longer than the budget. So is a client with ContextTimeoutEnabled if the caller's own deadline comes
-// before the end of the budget: the client would close the connection at that deadline.
+// own, because it would take longer than the budget. So is a client with
+// ContextTimeoutEnabled if the caller's own deadline comes before the end of the budget: the
+// client would close the connection at that deadline.
 func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if opts == nil {
 		opts = &Options{}

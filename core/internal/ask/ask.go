@@ -18,8 +18,8 @@ import (
 // again is the pause after the first lost reply. It doubles with each further one.
 const again = time.Millisecond
 
-// Asker makes calls, and repeats them if their reply is lost. A repetition
-// begins in the first half of the budget and has a budget of its own. It is safe for concurrent use.
+// Asker makes calls, and repeats them if their reply is lost. A repetition begins in the
+// first half of the budget and has a budget of its own. It is safe for concurrent use.
 type Asker struct{ Runner }
 
 // Ask runs a script that may safely run twice. If ctx has ended, it sends nothing. It

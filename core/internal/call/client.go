@@ -23,8 +23,9 @@ type Processor interface {
 //
 // A client with ContextTimeoutEnabled (and no ReadTimeout or WriteTimeout of -2), and an
 // AsyncAutoPipeline, are called directly. Any other client is called on a goroutine of its
-// own, because it would take longer than the budget. So is a client with ContextTimeoutEnabled if the caller's own deadline comes
-// before the end of the budget: the client would close the connection at that deadline.
+// own, because it would take longer than the budget. So is a client with
+// ContextTimeoutEnabled if the caller's own deadline comes before the end of the budget: the
+// client would close the connection at that deadline.
 type Client struct {
 	rdb      Processor
 	inline   bool
