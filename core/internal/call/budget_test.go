@@ -3,7 +3,9 @@ package call
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,6 +40,37 @@ func TestACallEndsAfterItsCallerAsked(t *testing.T) {
 	if err := client.Do(t.Context(), c, 10*time.Second, nil); !errors.Is(err, wire.ErrNotExecuted) || !errors.Is(err, errUnsent) {
 		t.Errorf("a call that was asked for long ago: got %v, want at once that it was not sent within the budget", err)
 	}
+}
+
+// TestAColdClusterClientEndsWithTheBudget: before its first call, it asks a node for its
+// commands, and waits for up to 5 s whatever the deadline is.
+func TestAColdClusterClientEndsWithTheBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{
+			ContextTimeoutEnabled: true,
+			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+				return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: "silent:6379"}}}}, nil
+			},
+			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+		})
+		client, err := NewClient(rdb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Now()
+		if err := client.Do(t.Context(), one(t), 200*time.Millisecond, nil); !errors.Is(err, wire.ErrNotExecuted) {
+			t.Errorf("a call to a server that does not answer: got %v, want that it was not executed", err)
+		}
+		if took := time.Since(asked); took > 200*time.Millisecond {
+			t.Errorf("the call took %v, want its budget of 200ms", took)
+		}
+		_ = rdb.Close()
+		time.Sleep(time.Minute) // until the client's own goroutines have ended
+	})
 }
 
 // neverAnswers is a client that waits for the end of the context.

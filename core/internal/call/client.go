@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,11 +26,14 @@ type Processor interface {
 // AsyncAutoPipeline, are called directly. Any other client is called on a goroutine of its
 // own, because it would take longer than the budget. So is a client with
 // ContextTimeoutEnabled if the caller's own deadline comes before the end of the budget: the
-// client would close the connection at that deadline.
+// client would close the connection at that deadline. And so is a ClusterClient until a
+// call of it had an answer: before its first, it asks a node for its commands, for up to 5 s
+// whatever the deadline is.
 type Client struct {
 	rdb      Processor
 	inline   bool
-	known    bool // the type of the client
+	cold     atomic.Bool // a ClusterClient that may still ask for the commands
+	known    bool        // the type of the client
 	pipeline *redis.AutoPipeliner
 	waiters  waiters // for a pipeline
 }
@@ -46,6 +50,8 @@ func NewClient(rdb Processor) (*Client, error) {
 	}
 	cl := &Client{rdb: rdb, pipeline: pipelineOf(rdb)}
 	cl.inline, cl.known = honoursDeadlines(rdb)
+	_, cluster := rdb.(*redis.ClusterClient)
+	cl.cold.Store(cluster)
 	return cl, nil
 }
 
@@ -109,7 +115,9 @@ func pipelineOf(rdb Processor) *redis.AutoPipeliner {
 }
 
 // isInline reports whether the caller's own goroutine makes a call.
-func (cl *Client) isInline(call *sent) bool { return call.by == nil && cl.inline && !call.isShort() }
+func (cl *Client) isInline(call *sent) bool {
+	return call.by == nil && cl.inline && !call.isShort() && !cl.cold.Load()
+}
 
 // process makes one attempt. If it returns before the command has ended, the command may
 // still be on its way. The error is then not the command's, and its reply must not be
@@ -145,7 +153,7 @@ func (cl *Client) process(call *sent, attempt int, line []any) (*wire.Command, e
 	ctx := call.real()
 	sent, over := ctx, context.CancelFunc(func() {})
 	switch {
-	case cl.inline: // at the caller's own deadline, the client would close the connection
+	case cl.inline: // at the caller's own deadline, the client would close the connection; nor does a cold one heed it
 		sent, over = context.WithDeadline(context.WithoutCancel(ctx), call.due())
 	case cl.known:
 		background.NoDeadlines()
@@ -153,7 +161,11 @@ func (cl *Client) process(call *sent, attempt int, line []any) (*wire.Command, e
 	cmd := call.command(sent, attempt, line)
 	done := background.Start(func() error {
 		defer over()
-		return cl.rdb.Process(sent, cmd)
+		err := cl.rdb.Process(sent, cmd)
+		if err == nil {
+			cl.cold.Store(false)
+		}
+		return err
 	})
 	select {
 	case err := <-done:
