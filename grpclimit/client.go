@@ -73,6 +73,8 @@ func Told(st *status.Status) time.Duration {
 //
 // A call that the limit denies is not made. errors.As finds a *limit.LimitedError in its error,
 // whose status is ResourceExhausted. Other errors before a call is made have a status, too.
+// The text of such an error names no key and no cause, because grpc-go sends it to the client
+// of a handler that returns it; errors.Unwrap returns the cause, for a log.
 //
 // If a call ends with ResourceExhausted and a RetryInfo, no process makes a call of the subject
 // until then.
@@ -161,24 +163,26 @@ func newClient(interceptor string, limiter *limit.Limiter, opts *ClientOptions) 
 	return c
 }
 
-// refused is the error of a call that was not made, with a status. The text of the status says
-// nothing of keys, because a handler that returns the error sends it to its own client.
+// refused is the error of a call that was not made, with a status. Its text is that of the
+// status: grpc-go sends the whole text of an error that wraps it.
 type refused struct {
-	error
-
+	cause  error
 	status *status.Status
 }
 
 // GRPCStatus is for package status.
 func (r *refused) GRPCStatus() *status.Status { return r.status }
 
+func (r *refused) Error() string { return r.status.Err().Error() }
+
 // Unwrap returns the error.
-func (r *refused) Unwrap() error { return r.error }
+func (r *refused) Unwrap() error { return r.cause }
 
 // notMade returns the error of a call that was not made.
 func notMade(err error) error {
 	var st *status.Status
 	var denied *limit.LimitedError
+	var own interface{ GRPCStatus() *status.Status }
 	switch {
 	case errors.As(err, &denied):
 		st = status.New(codes.ResourceExhausted, "the limit for calls to this service is reached")
@@ -186,15 +190,13 @@ func notMade(err error) error {
 			st = with
 		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		st = status.FromContextError(err)
+		st = status.New(status.FromContextError(err).Code(), "the context of the call has ended")
 	case errors.Is(err, limit.ErrCost), errors.Is(err, limit.ErrSubject):
 		st = status.New(codes.InvalidArgument, "the limit for calls to this service cannot grant the call")
+	case errors.As(err, &own) && own.GRPCStatus().Code() != codes.OK:
+		st = own.GRPCStatus()
 	default:
-		if own, is := status.FromError(err); is {
-			st = own
-		} else {
-			st = status.New(codes.Unavailable, "the limit for calls to this service could not be asked")
-		}
+		st = status.New(codes.Unavailable, "the limit for calls to this service could not be asked")
 	}
 	return &refused{err, st}
 }

@@ -136,10 +136,16 @@ func TestErrorsBeforeACallHaveAStatus(t *testing.T) {
 		down bool
 		want codes.Code
 	}{
-		"a cost too high":       {t.Context(), grpclimit.ClientOptions{Key: account, Cost: func(context.Context, string, any) int64 { return 10 }}, false, codes.InvalidArgument},
-		"an empty key":          {t.Context(), grpclimit.ClientOptions{Key: func(context.Context, string) (string, error) { return "", nil }}, false, codes.InvalidArgument},
-		"a key that fails":      {t.Context(), grpclimit.ClientOptions{Key: func(context.Context, string) (string, error) { return "", errors.New("account of ann") }}, false, codes.Unavailable},
-		"a key with a status":   {t.Context(), grpclimit.ClientOptions{Key: func(context.Context, string) (string, error) { return "", status.Error(codes.Unauthenticated, "who?") }}, false, codes.Unauthenticated},
+		"a cost too high":     {t.Context(), grpclimit.ClientOptions{Key: account, Cost: func(context.Context, string, any) int64 { return 10 }}, false, codes.InvalidArgument},
+		"an empty key":        {t.Context(), grpclimit.ClientOptions{Key: func(context.Context, string) (string, error) { return "", nil }}, false, codes.InvalidArgument},
+		"a key that fails":    {t.Context(), grpclimit.ClientOptions{Key: func(context.Context, string) (string, error) { return "", errors.New("account of ann") }}, false, codes.Unavailable},
+		"a key with a status": {t.Context(), grpclimit.ClientOptions{Key: func(context.Context, string) (string, error) { return "", status.Error(codes.Unauthenticated, "who?") }}, false, codes.Unauthenticated},
+		"a key that wraps one": {t.Context(), grpclimit.ClientOptions{Key: func(context.Context, string) (string, error) {
+			return "", fmt.Errorf("account of ann: %w", status.Error(codes.Unauthenticated, "who?"))
+		}}, false, codes.Unauthenticated},
+		"a key without time": {t.Context(), grpclimit.ClientOptions{Key: func(context.Context, string) (string, error) {
+			return "", fmt.Errorf("account of ann: %w", context.DeadlineExceeded)
+		}}, false, codes.DeadlineExceeded},
 		"its context has ended": {canceled, grpclimit.ClientOptions{Key: account}, false, codes.Canceled},
 		"Redis is away":         {t.Context(), grpclimit.ClientOptions{Key: account}, true, codes.Unavailable},
 	} {
@@ -149,8 +155,10 @@ func TestErrorsBeforeACallHaveAStatus(t *testing.T) {
 		}
 		conn := serve(t, &orders{}, nil, grpc.WithUnaryInterceptor(grpclimit.UnaryClientInterceptor(l, &c.opts)))
 		err := call(c.ctx, conn, "tea")
-		if st, is := status.FromError(err); !is || st.Code() != c.want || strings.Contains(st.Message(), "account") {
-			t.Errorf("%s: got %v, want the status %v, and no key in its text", name, err, c.want)
+		for _, err := range []error{err, fmt.Errorf("charge: %w", err)} { // as a handler may return it
+			if st, is := status.FromError(err); !is || st.Code() != c.want || strings.Contains(st.Message(), "account") {
+				t.Errorf("%s: got %v, want the status %v, and no key in its text", name, err, c.want)
+			}
 		}
 	}
 }

@@ -64,7 +64,7 @@ func deny(ctx context.Context, pass *gate.Pass) error {
 			st = with
 		}
 	}
-	setTrailer(ctx, append([]gate.Field{{Name: pushback, Value: wait}}, pass.Reply.Header...))
+	setTrailer(ctx, append([]gate.Field{{Name: pushback, Value: wait}}, pass.Reply.Sent().Header...))
 	return &denial{st}
 }
 

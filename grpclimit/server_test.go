@@ -80,27 +80,31 @@ func TestEachDenialHasAStatus(t *testing.T) {
 	}
 	dear := func(gate.Request) (int64, error) { return 10, nil }
 	quiet := func(gate.Request, error) {}
+	framed := func(gate.Denial) gate.Reply {
+		return gate.Reply{Status: 429, Header: []gate.Field{{Name: "Content-Length", Value: "57"}, {Name: "Transfer-Encoding", Value: "chunked"}, {Name: "RateLimit-Policy", Value: "own"}}}
+	}
 	for name, c := range map[string]struct {
 		gate    gate.Gate
 		want    codes.Code
 		retries bool
 		fields  string // in the trailer
 	}{
-		"the limit":             {gate.RateLimit(used, everyone, nil), codes.ResourceExhausted, true, `"hourly";q=1;w=3600`},
-		"one of several limits": {gate.RateLimits(gate.RateLimit(hourly(t, 9), everyone, nil), gate.RateLimit(used, everyone, nil)), codes.ResourceExhausted, true, `"hourly";q=1;w=3600`},
-		"in flight":             {gate.Concurrency(slots, everyone, nil), codes.ResourceExhausted, true, `"inflight";q=1`},
-		"a chain":               {gate.Chain(gate.RateLimit(hourly(t, 9), everyone, nil), gate.Concurrency(slots, everyone, nil)), codes.ResourceExhausted, true, `"inflight";q=1`},
-		"the block list":        {gate.Block(&blocked, everyone, nil), codes.PermissionDenied, false, ""},
-		"no key":                {gate.RateLimit(hourly(t, 9), gate.ByHeader("X-Account"), nil), codes.InvalidArgument, false, ""},
-		"a cost too high":       {gate.RateLimit(hourly(t, 9), everyone, &gate.RateLimitOptions{Cost: dear}), codes.InvalidArgument, false, ""},
-		"refused with 401":      {refuse(401), codes.Unauthenticated, false, ""},
-		"refused with 403":      {refuse(403), codes.PermissionDenied, false, ""},
-		"refused with 404":      {refuse(404), codes.NotFound, false, ""},
-		"refused with 418":      {refuse(418), codes.InvalidArgument, false, ""},
-		"refused with 429":      {refuse(429), codes.ResourceExhausted, true, ""},
-		"Redis is away":         {gate.RateLimit(away, everyone, &gate.RateLimitOptions{OnError: quiet}), codes.Unavailable, true, ""},
-		"a key of the body":     {gate.RateLimit(hourly(t, 9), gate.ByJSON("/user", nil), &gate.RateLimitOptions{OnError: quiet}), codes.Internal, false, ""},
-		"a key that fails":      {gate.RateLimit(hourly(t, 9), func(gate.Request) (string, error) { return "", io.EOF }, &gate.RateLimitOptions{OnError: quiet}), codes.Internal, false, ""},
+		"the limit":              {gate.RateLimit(used, everyone, nil), codes.ResourceExhausted, true, `"hourly";q=1;w=3600`},
+		"one of several limits":  {gate.RateLimits(gate.RateLimit(hourly(t, 9), everyone, nil), gate.RateLimit(used, everyone, nil)), codes.ResourceExhausted, true, `"hourly";q=1;w=3600`},
+		"in flight":              {gate.Concurrency(slots, everyone, nil), codes.ResourceExhausted, true, `"inflight";q=1`},
+		"a chain":                {gate.Chain(gate.RateLimit(hourly(t, 9), everyone, nil), gate.Concurrency(slots, everyone, nil)), codes.ResourceExhausted, true, `"inflight";q=1`},
+		"the block list":         {gate.Block(&blocked, everyone, nil), codes.PermissionDenied, false, ""},
+		"no key":                 {gate.RateLimit(hourly(t, 9), gate.ByHeader("X-Account"), nil), codes.InvalidArgument, false, ""},
+		"a cost too high":        {gate.RateLimit(hourly(t, 9), everyone, &gate.RateLimitOptions{Cost: dear}), codes.InvalidArgument, false, ""},
+		"refused with 401":       {refuse(401), codes.Unauthenticated, false, ""},
+		"refused with 403":       {refuse(403), codes.PermissionDenied, false, ""},
+		"refused with 404":       {refuse(404), codes.NotFound, false, ""},
+		"refused with 418":       {refuse(418), codes.InvalidArgument, false, ""},
+		"refused with 429":       {refuse(429), codes.ResourceExhausted, true, ""},
+		"an answer of one's own": {gate.RateLimit(used, everyone, &gate.RateLimitOptions{Render: framed}), codes.ResourceExhausted, true, "own"},
+		"Redis is away":          {gate.RateLimit(away, everyone, &gate.RateLimitOptions{OnError: quiet}), codes.Unavailable, true, ""},
+		"a key of the body":      {gate.RateLimit(hourly(t, 9), gate.ByJSON("/user", nil), &gate.RateLimitOptions{OnError: quiet}), codes.Internal, false, ""},
+		"a key that fails":       {gate.RateLimit(hourly(t, 9), func(gate.Request) (string, error) { return "", io.EOF }, &gate.RateLimitOptions{OnError: quiet}), codes.Internal, false, ""},
 	} {
 		ran := false
 		conn := serve(t, &orders{create: func(context.Context, *text) (*text, error) { ran = true; return &text{}, nil }}, unary(c.gate))
@@ -126,7 +130,7 @@ func TestEachDenialHasAStatus(t *testing.T) {
 		if got := strings.Join(trailer.Get("ratelimit-policy"), ", "); c.fields != "" && !strings.Contains(got, c.fields) {
 			t.Errorf("%s: got the policies %q, want %q", name, got, c.fields)
 		}
-		for _, field := range []string{"retry-after", "cache-control"} {
+		for _, field := range []string{"retry-after", "cache-control", "content-length", "transfer-encoding"} {
 			if got := trailer.Get(field); len(got) > 0 {
 				t.Errorf("%s: got %s %q in the trailer, want no field that only HTTP has", name, field, got)
 			}
