@@ -12,6 +12,7 @@ import (
 	"time"
 
 	kerrors "github.com/go-kratos/kratos/v2/errors"
+	"github.com/go-kratos/kratos/v2/middleware"
 	kgrpc "github.com/go-kratos/kratos/v2/transport/grpc"
 	khttp "github.com/go-kratos/kratos/v2/transport/http"
 	"google.golang.org/grpc"
@@ -197,5 +198,34 @@ func TestARefusalIsNoneOfTheHandlers(t *testing.T) {
 				t.Errorf("%s inside of %s: got a %d and %d left, want %d", name, where, a.StatusCode, got, c.left)
 			}
 		}
+	}
+}
+
+// TestARefusalThatMiddlewareDropped, in order to try again, is none: a gate outside is asked
+// whether the handler's own answer counts.
+func TestARefusalThatMiddlewareDropped(t *testing.T) {
+	t.Parallel()
+	var asked, counted int
+	within := gate.RateLimit(hourly(t, 9), func(gate.Request) (string, error) {
+		if asked++; asked == 1 {
+			return "", gate.Refuse(http.StatusConflict, "Not now")
+		}
+		return "tea", nil
+	}, nil)
+	again := func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, message any) (any, error) {
+			if answer, err := next(ctx, message); err == nil {
+				return answer, nil
+			}
+			return next(ctx, message)
+		}
+	}
+	count := func(int) bool { counted++; return true }
+	o := &orders{create: func(context.Context, *text) (*text, error) { return nil, kerrors.Conflict("", "") }}
+	a, _ := overHTTP(t, o,
+		khttp.Filter(kratoslimit.Filter(gate.RateLimit(hourly(t, 9), everyone, &gate.RateLimitOptions{Count: count}))),
+		khttp.Middleware(again, kratoslimit.Middleware(within)))("tea", nil)
+	if a.StatusCode != http.StatusConflict || asked != 2 || counted != 1 {
+		t.Errorf("got a %d, %d asked, and Count called %d times, want the handler's 409 to be counted once", a.StatusCode, asked, counted)
 	}
 }

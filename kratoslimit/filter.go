@@ -46,12 +46,16 @@ func tell(r *http.Request) {
 	}
 }
 
-// pattern writes a path template of the router as net/http does: without regular expressions,
-// and with "{$}" behind a last slash.
+// pattern writes a path template of the router as net/http does, with "{$}" behind a last slash.
 func pattern(template string) string {
 	if strings.HasSuffix(template, "/") {
 		template += "{$}"
 	}
+	return withoutExpressions(template)
+}
+
+// withoutExpressions writes {id:[0-9]+} as {id}.
+func withoutExpressions(template string) string {
 	if !strings.Contains(template, ":") {
 		return template
 	}

@@ -57,6 +57,9 @@ func serve(ctx context.Context, g gate.Gate, tr khttp.Transporter, message any, 
 	if pass.Reply != nil {
 		return nil, deny(tr.ReplyHeader(), &pass)
 	}
+	if h := headerOf(tr.ReplyHeader()); h != nil {
+		gatehttp.Apply(h, nil) // middleware outside has dropped a refusal, in order to try again
+	}
 	setHeader(tr.ReplyHeader(), pass.Header)
 	if pass.Context != nil {
 		ctx = pass.Context

@@ -26,9 +26,11 @@ var errNoBody = fmt.Errorf("%w: Kratos has decoded the body: use kratoslimit.Key
 
 func (r *request) Context() context.Context { return r.ctx }
 func (r *request) Value(key any) any        { return r.ctx.Value(key) }
-func (r *request) Route() string            { return r.operation }
 
-// Param finds something if the handler has set no operation: then it is the path template.
+// Route is the operation, or the path template if the handler has set none.
+func (r *request) Route() string { return withoutExpressions(r.operation) }
+
+// Param finds something if the operation is the path template.
 func (r *request) Param(name string) string { return mux.Vars(r.HTTP)[name] }
 
 func (r *request) Body(int64) ([]byte, error) { return nil, errNoBody }
