@@ -47,8 +47,8 @@ type Settlement struct {
 // its limit; put it into PerRequest.
 //
 // Settle is safe for concurrent use. It uses only the values of ctx and does not end
-// early with it. The error is [ErrSettle] if the decision cannot be settled, or not by
-// this cost. It is a [*script.Error] if Redis did not confirm the call within about twice
+// early with it. The error is [ErrSettle] if the decision cannot be settled, or the cost is
+// below 0; a cost above 2^53 counts as 2^53. It is a [*script.Error] if Redis did not confirm the call within about twice
 // the Budget. Settle then goes on in the background, through an open breaker, and keeps
 // the lease of the estimate meanwhile:
 //
@@ -71,9 +71,10 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 		return Settlement{}, unsettled("it is no decision of a limiter")
 	case d.permits != nil:
 		return Settlement{}, unsettled("its permit was charged ahead (Prepaid)")
-	case actual < 0 || actual > kind.Exact:
-		return Settlement{}, unsettled(fmt.Sprintf("the actual cost is %d: use 0 to 2^53", actual))
+	case actual < 0:
+		return Settlement{}, unsettled(fmt.Sprintf("the actual cost is %d: use 0 or more", actual))
 	}
+	actual = min(actual, kind.Exact)
 	q := d.request
 	l := q.of
 	if q.Peek || q.denied {
@@ -112,7 +113,10 @@ func unsettled(why string) error { return fmt.Errorf("%w: %s", ErrSettle, why) }
 func init() { //nolint:gochecknoinits // packages gate and outgoing ask for it, and it is not for users
 	inside.OfLimiter = func(limiter any) inside.Limiter {
 		l := limiter.(*Limiter)
-		return inside.Limiter{HasLease: l.set.Leases, IsPrepaid: l.opts.Prepaid.Most > 0, Holds: l.opts.Holds, Unsettled: l.unsettled()}
+		return inside.Limiter{
+			HasLease: l.set.Leases, IsPrepaid: l.opts.Prepaid.Most > 0, Holds: l.opts.Holds,
+			IsShadow: l.set.Rules[0].Shadow, Unsettled: l.unsettled(), // enforced rules come first
+		}
 	}
 }
 

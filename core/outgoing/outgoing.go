@@ -18,7 +18,7 @@ import (
 // Options are the options of [New]. The zero value is ready to use. New copies them.
 type Options struct {
 	// Wait is how long a call may wait for its permits, as [limit.Limiter.WaitFor] says.
-	// With 0 it does not wait.
+	// With 0 it does not wait. It never waits for the end of a hold that Redis did not confirm.
 	Wait time.Duration
 	// Concurrency also bounds how many calls of a subject are in flight at once. A call
 	// that has its permits does not wait for a slot: if there is none, the call is denied
@@ -75,6 +75,9 @@ func New(limiter *limit.Limiter, opts *Options) (*Calls, error) {
 	}
 	if err := c.Err(); err != nil {
 		return nil, fmt.Errorf("outgoing.New: %w", err)
+	}
+	if own.Concurrency != nil {
+		own.Concurrency.Name() // panics on one that nothing made
 	}
 	return &Calls{limiter: limiter, opts: own, refused: newBySubject[refusal](), untold: newBySubject[time.Time]()}, nil
 }
@@ -212,7 +215,8 @@ func (c *Calls) take(ctx context.Context, subject string, cost int64) (limit.Dec
 //
 // Answered costs a round trip if it puts the subject on hold, and otherwise none. It does not
 // end with ctx. If Redis does not confirm the hold, this process begins no call of the subject
-// until the hold is over or Redis has confirmed it: each attempt to begin one tells Redis again.
+// until the hold is over or Redis has confirmed it: each attempt to begin one tells Redis again,
+// also after a [limit.Limiter.Reset]. A limiter of shadows denies none of these calls.
 func (c *Call) Answered(ctx context.Context, hold time.Duration, refused bool) {
 	misuse.Made(c != nil && c.of != nil, errCall)
 	misuse.Context(ctx)
@@ -228,15 +232,18 @@ func (c *Call) Answered(ctx context.Context, hold time.Duration, refused bool) {
 	hold = min(hold, c.of.opts.MaxHold)
 	until := time.Now().Add(hold)
 	err := c.of.limiter.Hold(context.WithoutCancel(ctx), c.subject, hold)
-	if err != nil {
+	if err == nil {
+		return
+	}
+	if !inside.OfLimiter(c.of.limiter).IsShadow {
 		c.of.untold.change(c.subject, func(was time.Time, known bool) (time.Time, bool) {
 			if known && was.After(until) {
 				return was, true
 			}
 			return until, true
 		})
-		c.onError(err)
 	}
+	c.onError(err)
 }
 
 // End ends a call: its slot of Concurrency is free, and the cost is settled to used, as
@@ -263,8 +270,8 @@ func (c *Call) End(ctx context.Context, used int64) {
 	}
 }
 
-// Contained runs f. If f panics, the panic is logged with its stack and ends there. It is for
-// what a client library runs on a goroutine of its own, where no caller can recover.
+// Contained runs f. If f panics, the panic is logged, at most once a minute, and ends there.
+// It is for what a client library runs on a goroutine of its own, where no caller can recover.
 func Contained(f func()) {
 	var err error
 	defer background.Recover(&err)

@@ -74,7 +74,7 @@ func TestACallThatSaysNothingKeepsItsEstimate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for used, left := range map[int64]int64{-1: 90, 0: 100, 3: 97, 30: 70} {
+			for used, left := range map[int64]int64{-1: 90, 0: 100, 3: 97, 30: 70, 1 << 60: 0} {
 				subject := fmt.Sprint("used ", used)
 				call, err := calls.Begin(t.Context(), subject, 10, nil)
 				if err != nil {
@@ -206,6 +206,31 @@ func TestAHoldThatRedisDidNotConfirm(t *testing.T) {
 		time.Sleep(time.Until(over))
 		if _, err := calls.Begin(t.Context(), "s", 1, nil); err != nil || time.Now().After(over) {
 			t.Errorf("after the hold: got %v, %v later, want the permit that the one in line gave back", err, time.Since(over))
+		}
+	})
+}
+
+// TestAHoldOfShadows denies nothing, also if Redis did not confirm it.
+func TestAHoldOfShadows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := &deaf{Processor: redistest.BubbleClient(t, redistest.Bubble(t))}
+		calls, err := outgoing.New(limiter(t, client, limit.Shadow(window), limit.Options{Holds: true}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lost := range []bool{true, false} {
+			told := 0
+			call, err := calls.Begin(t.Context(), "s", 1, func(error) { told++ })
+			if err != nil {
+				t.Fatal(err)
+			}
+			client.armed.Store(lost)
+			call.Answered(t.Context(), time.Hour, true)
+			if _, err := calls.Begin(t.Context(), "s", 1, nil); err != nil || (told > 0) != lost {
+				t.Errorf("lost: %t: got %v and %d told, want the call made", lost, err, told)
+			}
+			client.armed.Store(false)
 		}
 	})
 }

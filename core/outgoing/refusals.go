@@ -1,11 +1,14 @@
 package outgoing
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 // mostKnown bounds how many subjects a process remembers: those that refuse, and those whose
@@ -35,16 +38,20 @@ func (b *bySubject[T]) find(subject string) (was T, known bool) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.all.Get(subject)
+	return b.all.Get(keyspace.Plain(subject))
 }
 
 // change calls next with what is remembered, and remembers what it returns, or nothing if keep
 // is false.
 func (b *bySubject[T]) change(subject string, next func(was T, known bool) (now T, keep bool)) {
+	subject = keyspace.Plain(subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, known := b.all.Get(subject)
 	if now, keep := next(was, known); keep {
+		if !known {
+			subject = strings.Clone(subject) // it may be a part of a large string
+		}
 		b.all.Add(subject, now)
 	} else if known {
 		b.all.Remove(subject)

@@ -2,9 +2,11 @@ package outgoing
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 )
 
 // TestWhatIsRememberedIsBounded: a flood of subjects that refuse takes no more room, and those
@@ -29,6 +31,23 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 	if n := of.known.Load(); n != 0 {
 		t.Errorf("when none refuses: got %d subjects, want none", n)
+	}
+}
+
+// TestSubjectsKeepNoLargeStrings in memory: a host is a part of its URL, which a partner may
+// choose.
+func TestSubjectsKeepNoLargeStrings(t *testing.T) {
+	t.Parallel()
+	of, large := newBySubject[refusal](), strings.Repeat("x", 100_000)
+	next(of, large, time.Now(), time.Hour)
+	next(of, large[:9], time.Now(), time.Hour)
+	for _, kept := range of.all.Keys() {
+		if len(kept) > 64 || unsafe.StringData(kept) == unsafe.StringData(large) {
+			t.Errorf("got a subject of %d bytes, or a part of another string, want a copy of at most 64 bytes", len(kept))
+		}
+	}
+	if _, known := of.find(large); !known {
+		t.Error("the long subject is not found")
 	}
 }
 
