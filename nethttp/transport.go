@@ -1,8 +1,10 @@
 package nethttp
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -41,8 +43,9 @@ type TransportOptions struct {
 	MaxHold time.Duration
 	// OnError is told of errors, which are for operators: they may name keys. With nil
 	// they are dropped. OnError is told of each decision that was made without Redis, of
-	// each hold that Redis did not confirm, and of a settlement that was given up. It is
-	// not told of what RoundTrip returns.
+	// each hold that Redis did not confirm, and of a settlement that was given up: minutes
+	// later, on a goroutine of its own where a panic is logged, and with the request as it is
+	// then. It is not told of what RoundTrip returns.
 	OnError func(*http.Request, error)
 }
 
@@ -58,7 +61,7 @@ type TransportOptions struct {
 // is sent are that of key, and those of limit.Limiter.TakeN and of Concurrency.
 //
 // What the partner says counts for all processes: if an answer says that it wants no
-// requests for a while, none is sent until then. [Told] says which answers these are. If a
+// requests for a while, none is sent until then, as limit.Limiter.Hold says. [Told] says which answers these are. If a
 // 429 does not say for how long, the subject is on hold for a second. After the next such
 // answer to this process that is twice as long, and so on, until an answer is no 429. The
 // answer itself reaches the caller as it is.
@@ -106,11 +109,14 @@ type transport struct {
 
 // RoundTrip sends a request if the limit admits it.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	call, err := t.begin(r)
-	if err != nil {
-		if r.Body != nil {
+	var call *outgoing.Call
+	defer func() {
+		if call == nil && r.Body != nil { // base does not close it, also if a hook has panicked
 			_ = r.Body.Close()
 		}
+	}()
+	call, err := t.begin(r)
+	if err != nil {
 		return nil, err
 	}
 	ended := false
@@ -175,15 +181,26 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
+var errNoURL = errors.New("nethttp: the request has no URL")
+
+// ports are those that a URL of the scheme may leave out.
+var ports = map[string]string{"http": "80", "https": "443"}
+
 // host is the subject of a request without a key: the host, and the port unless it is that
-// of the scheme.
+// of the scheme. All spellings that net/http connects to one server are one subject.
 func host(r *http.Request) (string, error) {
-	name := strings.ToLower(r.URL.Host)
-	switch r.URL.Scheme {
-	case "http":
-		name = strings.TrimSuffix(name, ":80")
-	case "https":
-		name = strings.TrimSuffix(name, ":443")
+	if r.URL == nil {
+		return "", errNoURL
+	}
+	name := strings.TrimSuffix(strings.ToLower(r.URL.Hostname()), ".")
+	if ip, err := netip.ParseAddr(name); err == nil {
+		name = ip.Unmap().String()
+	}
+	if strings.Contains(name, ":") {
+		name = "[" + name + "]"
+	}
+	if port := strings.TrimLeft(r.URL.Port(), "0"); port != "" && port != ports[r.URL.Scheme] {
+		name += ":" + port
 	}
 	return name, nil
 }

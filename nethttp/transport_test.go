@@ -217,6 +217,7 @@ func TestTheContractOfRoundTripper(t *testing.T) {
 	}{
 		"denied":             {limit: 1, want: limit.ErrLimited},
 		"no key":             {limit: 9, key: func(*http.Request) (string, error) { return "", reset }, want: reset},
+		"a key that panics":  {limit: 9, key: func(*http.Request) (string, error) { panic(reset) }, want: reset},
 		"an empty key":       {limit: 9, key: func(*http.Request) (string, error) { return "", nil }, want: limit.ErrSubject},
 		"its client is gone": {limit: 9, cancel: true, want: context.Canceled},
 		"an error of base":   {limit: 9, base: func(r *http.Request) (*http.Response, error) { r.Body.Close(); return nil, reset }, want: reset},
@@ -241,7 +242,7 @@ func TestTheContractOfRoundTripper(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := fmt.Sprint(r.Header, r.URL, r.Host, r.ContentLength, r.Body == io.ReadCloser(body))
-		a, err := nethttp.NewTransport(base, l, c.key, nil).RoundTrip(r)
+		a, err := roundTrip(nethttp.NewTransport(base, l, c.key, nil), r)
 		cancel()
 		if a != nil || !errors.Is(err, c.want) || sent.Load() != 0 {
 			t.Errorf("%s: got %v, %v, and %d requests sent, want %v and none", name, a, err, sent.Load(), c.want)
@@ -350,7 +351,8 @@ func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 func roundTrip(of http.RoundTripper, r *http.Request) (a *http.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a, err = nil, fmt.Errorf("a panic: %v", p)
+			cause, _ := p.(error)
+			a, err = nil, errors.Join(fmt.Errorf("a panic: %v", p), cause)
 		}
 	}()
 	return of.RoundTrip(r)
@@ -531,6 +533,9 @@ func TestTheSubjectIsTheHost(t *testing.T) {
 		"http://c.example.com:80":                      {"c.example.com"},
 		"http://d.example.com:443":                     {"d.example.com:443"},
 		"https://[2001:db8::1]:443/x":                  {"[2001:db8::1]"},
+		"https://g.example.com.:0443/x":                {"g.example.com"},
+		"https://[2001:DB8:0:0:0:0:0:2]:/x":            {"[2001:db8::2]"},
+		"https://[::ffff:192.0.2.1]:08080/x":           {"192.0.2.1:8080"},
 		"https://e.example.com?to=//f.example.com/new": {"e.example.com", "f.example.com"},
 	} {
 		if status, denied := get(t, of, url); status != 200 {

@@ -11,7 +11,8 @@ import (
 
 // Wrap returns a writer that sends through w and tells the recorder. It has the optional
 // interfaces of w: Flusher, Hijacker, CloseNotifier, Pusher, io.ReaderFrom, those of
-// http.ResponseController, and Unwrap.
+// http.ResponseController, and Unwrap. If Flush or Hijack is found behind Unwrap alone, the
+// writer has these two and no other.
 //
 // One thing is lost: http.MaxBytesReader does not close the connection any more if a body
 // is too long, because it asks net/http's own writer for that, by a method that is not
