@@ -76,6 +76,43 @@ func settlesWhatWasEmptied(t *testing.T, policy limit.Policy, other, used int64)
 	}
 }
 
+// TestEstimatesOfADeletedCounter give nothing of the next window back: an operator has deleted
+// the counter alone, or Redis has evicted it.
+func TestEstimatesOfADeletedCounter(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]limit.Policy{
+		"window":   limit.WithLease(limit.FixedWindow{Limit: 300, Window: 30 * 24 * time.Hour}, 10*time.Second),
+		"calendar": limit.WithLease(limit.CalendarWindow{Limit: 300, Every: limit.Month}, 10*time.Second),
+	} {
+		for begun, begins := range map[string]func(t *testing.T, l *limit.Limiter, early limit.Decision) error{
+			"by a decision": func(t *testing.T, l *limit.Limiter, _ limit.Decision) error {
+				_, err := l.TakeN(t.Context(), "s", 200)
+				return err
+			},
+			"by a settlement": func(t *testing.T, _ *limit.Limiter, early limit.Decision) error {
+				_, err := early.Settle(t.Context(), 200)
+				return err
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				m := redistest.Bubble(t)
+				l := must(limit.New(redistest.BubbleClient(t, m), "deleted", []limit.Policy{policy}, closed(time.Second)))(t)
+				early, late := tried(t, l, 100), tried(t, l, 100)
+				m.Del(windowOf(m))
+				if err := begins(t, l, early); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := late.Settle(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+				if used := usedOf(t, m); used != 200 {
+					t.Errorf("%s, begun again %s: got %d charged, want the 200 of that", name, begun, used)
+				}
+			})
+		}
+	}
+}
+
 // usedOf returns what the first window of the subject s has charged.
 func usedOf(t *testing.T, m *miniredis.Miniredis) (used int64) {
 	t.Helper()

@@ -278,6 +278,24 @@ func TestALateRefundSendsNothing(t *testing.T) {
 	})
 }
 
+// TestASettlementOfAWindowWithoutATimeToLive counts it as a whole one, as a Peek does.
+func TestASettlementOfAWindowWithoutATimeToLive(t *testing.T) {
+	t.Parallel()
+	for _, used := range []int64{2, 8} {
+		m, rdb := redistest.Miniredis(t)
+		l := must(limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, closed(patience)))(t)
+		d := must(l.TakeN(t.Context(), "s", 6))(t)
+		rdb.Persist(t.Context(), m.Keys()[0])
+		s, err := d.Settle(t.Context(), used)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now := must(l.Peek(t.Context(), "s"))(t); s.After.Remaining != now.Remaining || now.Remaining != 10-used {
+			t.Errorf("settled to %d: got %d left, and by a Peek %d, want %d", used, s.After.Remaining, now.Remaining, 10-used)
+		}
+	}
+}
+
 // TestRefundHealsABucket whose key never expires, or expires too late.
 func TestRefundHealsABucket(t *testing.T) {
 	t.Parallel()

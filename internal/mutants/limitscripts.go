@@ -126,6 +126,7 @@ var limitScripts = []source{
 		{"estimates are taken back and left", "call('INCRBY', key, permits)\n      return 0", "return 0"},
 		{"estimates are taken back that have not lapsed", "'-inf', time,", "'-inf', '+inf',"},
 		{"an estimate outlives its window", "max(rest - 2, 0)", "rest + 1000"},
+		{"estimates of a deleted window come back", "if begins and call('ZCARD', estimates) > 1 then", "if false then"},
 		{"an estimate that cannot expire is kept", "return set ~= 1 and set or nil", "return nil"},
 	}},
 	{"lua/limits/take.lua", []bug{
@@ -142,8 +143,8 @@ var limitScripts = []source{
 		{"a question is charged", "p[8] = asks and 0 or charged", "p[8] = charged"},
 		{"a banned shadow is charged", "if barring[ban].of == i and barring[ban].left > 0 then", "if false then"},
 		{"a policy denies whom another one denied", "p[16] = p[8] > charged and n or p[8]", "p[16] = p[8]"},
-		{"an estimate is stored for what was denied", "      if p[8] > 0 then\n        local rest", "      if not asks then\n        local rest"},
-		{"what was not stored is charged", "leased[i].length, name, rest)\n        if failed then", "leased[i].length, name, rest)\n        if false then"},
+		{"an estimate is stored for what was denied", "      if p[8] > 0 then\n        local begins", "      if not asks then\n        local begins"},
+		{"what was not stored is charged", "name, rest, begins)\n        if failed then", "name, rest, begins)\n        if false then"},
 		{"a log is charged although it has no time to live", "            return failed\n          end\n          p[9], p[11]", "          end\n          p[9], p[11]"},
 		{"an estimate is left that was not charged", "estimates_drop(keys, place - i + 1, place, name)", ""},
 		{"entries to come stay in a log", "if p[13] then\n          log_heal(key, p[4])", "if false then\n          log_heal(key, p[4])"},
@@ -185,7 +186,7 @@ var limitScripts = []source{
 	}},
 	{"lua/limit_ban.lua", []bug{
 		{"a ban by hand is not stored", "if duration > 0 and (", "if duration > 1e15 and ("},
-		{"no ban is lifted", "elseif duration == 0 and stored then", "elseif false then"},
+		{"no ban is lifted", "elseif duration == 0 and stored[i] then", "elseif false then"},
 		{"a ban by hand tells a wrong rest", "math.max(math.min(last - now, length), 0)", "length + 0"},
 		{"a shorter hold replaces a longer one", "(most ~= '0' or duration > lefts[i])", "true"},
 		{"the record of a ban by hand ends with it", "'PX', duration + most)", "'PX', duration)"},

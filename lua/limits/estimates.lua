@@ -23,10 +23,15 @@ local function estimates_lapsed(key, estimates, time, used, only_asked)
 end
 
 -- Stores an estimate of a window that lasts for rest milliseconds, and returns the error if
--- Redis refuses it.
-local function estimates_add(estimates, time, lease, estimate, rest)
+-- Redis refuses it. If the window begins with it, the others are of one whose counter was
+-- deleted.
+local function estimates_add(estimates, time, lease, estimate, rest, begins)
   local set = try('ZADD', estimates, time + lease, estimate)
   if type(set) == 'number' then
+    if begins and call('ZCARD', estimates) > 1 then
+      call('DEL', estimates)
+      call('ZADD', estimates, time + lease, estimate)
+    end
     -- A key lasts until its end is over, and before Redis 7.2 the clock moves within a
     -- script. So none of these estimates is there in the next window.
     set = try('PEXPIRE', estimates, max(rest - 2, 0))

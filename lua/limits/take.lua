@@ -170,8 +170,9 @@ for base = 0, #keys - 1, count + bans + leases do
     for i = 1, leases do
       local p, place = policies[leased[i].of], base + count + bans + i
       if p[8] > 0 then
-        local rest = p[10] > 0 and p[10] or p[3]
-        local failed = estimates_add(keys[place], time, leased[i].length, name, rest)
+        local begins = p[10] == 0
+        local rest = begins and p[3] or p[10]
+        local failed = estimates_add(keys[place], time, leased[i].length, name, rest, begins)
         if failed then
           estimates_drop(keys, place - i + 1, place, name)
           return failed

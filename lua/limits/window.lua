@@ -39,7 +39,7 @@ end
 
 -- Returns what is used, and how long the window still lasts, after some permits more. longest
 -- is how long a window lasts that begins now, and apart the least time between the ends of two
--- windows. An estimate ends with its window, so one that is there was taken in this window.
+-- windows. While a window runs, only its own estimates are there.
 local function window_settle(key, more, told, longest, apart, most, estimates, estimate)
   local stored = try('GET', key)
   local held, left = stored and whole(stored), 0
@@ -48,17 +48,22 @@ local function window_settle(key, more, told, longest, apart, most, estimates, e
   elseif stored then
     left = call('PTTL', key)
   end
+  local broken = left == -1 or left > longest
+  if left == -1 then
+    left = longest
+  end
   local time = ticks(now, 1000)
-  local there = estimates and not settled and call('ZSCORE', estimates, estimate)
+  local there = left > 0 and estimates and not settled and call('ZSCORE', estimates, estimate)
   local ours = left > 0 and (there or same(time + left, told, apart))
   if there then
     later(function() return call('ZREM', estimates, estimate) end)
   elseif estimates and not settled and (ours or time < ticks(soonest, 1000) + told) then
     more = actual -- the estimate was taken back
   end
-  local broken = more > 0 and stored and (left < 0 or left > longest)
-  if broken then
+  if more > 0 and broken then
     left = longest
+  elseif more > 0 and left <= 0 and estimates then
+    later(function() return call('DEL', estimates) end)
   end
   local used, change, before = left > 0 and held or 0, 0, left
   if more > 0 then
