@@ -4,7 +4,7 @@
 -- ARGV[1]  how long a lease lasts from now, in milliseconds
 -- ARGV[i]  from the second on: estimates, token:cost, at most 64
 -- returns  for each estimate 1, or 0 if it is not there any more
--- effects  ZADD of those that are there, and PEXPIRE if a time to live is missing
+-- effects  ZREM of nothing, ZADD of those that are there, and PEXPIRE if a time to live is missing
 local key, lease = KEYS[1], ARGV[1] + 0
 
 local call = redis.call
@@ -16,6 +16,7 @@ for i = 2, #ARGV do
   local estimate = ARGV[i]
   there[i - 1], all[2 * i - 3], all[2 * i - 2] = 1, ends, estimate
 end
+call('ZREM', key, '') -- a script that has written once may write again on a full server
 local renewed = call('ZADD', key, 'XX', 'CH', unpack(all))
 if renewed < #there then -- some are gone, or end in this millisecond anyway
   renewed = 0

@@ -194,3 +194,18 @@ func TestAGrantThatFailsLeavesNothing(t *testing.T) {
 	must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t)
 	try("all", 1)
 }
+
+// TestAFullServerRenewsSlots, so none lapses whose process lives.
+func TestAFullServerRenewsSlots(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
+	admin := srv.Admin(t)
+	c := strict(t, srv.Client(t), srv.Prefix(t), 2, 3*time.Second)
+	holds(t, c, "s")
+	must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t)
+	ends := func() float64 {
+		return must(admin.ZRangeWithScores(t.Context(), c.space.Key("s", c.tail), 0, 0).Result())(t)[0].Score
+	}
+	first := ends()
+	redistest.Await(t, 2*time.Minute, "a renewal", func() bool { return ends() > first })
+}
