@@ -12,15 +12,18 @@ local duration = ARGV[1] + 0
 local call = redis.call
 local clock = call('TIME')
 local now = clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000
-local lefts = {}
+local lefts, stored = {}, {}
+for i = 1, #KEYS do
+  stored[i] = call('GET', KEYS[i])
+  local last, length = string.match(stored[i] or '', '^(%d+):(%d+):%d+:%d+$')
+  local known = last and math.max(last, length) <= 9007199254740992
+  lefts[i] = known and math.max(math.min(last - now, length), 0) or 0
+end
 for i = 1, #KEYS do
   local key, most = KEYS[i], ARGV[i + 1]
-  local stored = call('GET', key)
-  local last, length = string.match(stored or '', '^(%d+):(%d+):%d+:%d+$')
-  lefts[i] = last and math.max(math.min(last - now, length), 0) or 0
   if duration > 0 and (most ~= '0' or duration > lefts[i]) then
     call('SET', key, string.format('%.0f:%.0f:0:0', now + duration, duration), 'PX', duration + most)
-  elseif duration == 0 and stored then
+  elseif duration == 0 and stored[i] then
     call('DEL', key)
   end
 end

@@ -221,6 +221,29 @@ func TestBansOfOthersCountNothing(t *testing.T) {
 	}
 }
 
+// TestABanThatFailsBansNothing: all records are read before one is written.
+func TestABanThatFailsBansNothing(t *testing.T) {
+	t.Parallel()
+	m, rdb := redistest.Miniredis(t)
+	ban := limit.Ban{After: 1, Within: time.Minute, For: time.Minute, Max: time.Hour}
+	l := must(limit.New(rdb, "n", []limit.Policy{
+		limit.WithBan(limit.FixedWindow{Name: "a", Limit: 9, Window: time.Hour}, ban),
+		limit.WithBan(limit.FixedWindow{Name: "b", Limit: 9, Window: time.Hour}, ban),
+	}, closed(patience)))(t)
+	must(0, l.Ban(t.Context(), "s", time.Minute))(t)
+	keys := m.Keys()
+	if len(keys) != 2 {
+		t.Fatalf("got the keys %q, want a ban of each policy", keys)
+	}
+	for i, foreign := range keys {
+		m.FlushAll()
+		must(m.Lpush(foreign, "no ban"))(t)
+		if err := l.Ban(t.Context(), "s", time.Minute); err == nil || m.Exists(keys[1-i]) {
+			t.Errorf("with a list as %s: got %v, and the other stored: %t, want an error and nothing stored", foreign, err, m.Exists(keys[1-i]))
+		}
+	}
+}
+
 // TestBanKeepsWhatWasCounted: a policy keeps its key when it gets a ban, and a ban with
 // other numbers has another record.
 func TestBanKeepsWhatWasCounted(t *testing.T) {

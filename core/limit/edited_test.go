@@ -164,6 +164,22 @@ func TestABucketOnACoarserTick(t *testing.T) {
 	}
 }
 
+// TestABucketThatDrainsForCenturies is exact on its tick, too: the tick at which it is empty is a
+// number that scripts can tell.
+func TestABucketThatDrainsForCenturies(t *testing.T) {
+	t.Parallel()
+	const burst = 8_000_000_000_000_000
+	srv := redistest.Standalone(t)
+	l, err := limit.New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "centuries", []limit.Policy{limit.TokenBucket{Rate: 1_000_000, Per: time.Second, Burst: burst}}, closed(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(l.TakeN(t.Context(), "s", burst-1))(t)
+	if d, err := l.Peek(t.Context(), "s"); err != nil || d.Remaining < 1 || d.Remaining > burst/1000 {
+		t.Errorf("got %d left, %v, want those that were not taken", d.Remaining, err)
+	}
+}
+
 // TestABanDoesNotReachFurtherThanItIsLong: the clock was ahead when it was written.
 func TestABanDoesNotReachFurtherThanItIsLong(t *testing.T) {
 	t.Parallel()

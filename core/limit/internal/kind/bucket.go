@@ -83,7 +83,7 @@ func (p Bucket) scale(tick time.Duration) (*bucket, bool) {
 		return nil, false
 	}
 	drains := func(permits int64) int64 { return CeilDiv(unit*permits, drain) }
-	if drains(burst+p.MaxDebt) > int64(math.MaxInt64/tick)-1 {
+	if most := drains(burst + p.MaxDebt); most > int64(math.MaxInt64/tick)-1 || most > Exact/2 { // a fast bucket stores now + most
 		return nil, false
 	}
 	whole := time.Duration(drains(burst)) * tick
