@@ -22,7 +22,7 @@
 //
 // A [Policy] is data. A [Limiter] has one or more policies for the same subject, such as
 // 10 a second and 1,000 an hour. If one policy denies a request, no policy is charged. A
-// denial writes nothing but what [WithBan] counts and [WithLease] takes back.
+// denial writes nothing but what [WithBan] counts, what [WithLease] takes back, and repairs.
 //
 // # Which policy
 //
@@ -77,6 +77,9 @@
 //
 //   - A failover may lose the last writes, and the permits that they counted. If a key is
 //     evicted, its subject begins anew.
+//   - If the server's clock is set ahead, windows and debts end as much earlier. If it is
+//     set back over the beginning of a calendar window, what that one has counted is
+//     forgotten.
 //   - On a server before Redis 7.2, a token bucket may drain up to one millisecond less
 //     with an admitted request. It never drains more. A calendar window may leave a
 //     request uncounted that comes in its last millisecond.

@@ -11,15 +11,15 @@ import (
 )
 
 // Decode puts a reply of the script, as [Runner.Run] returned it, into what dst points
-// to. It sends nothing, and refers to nothing of the reply afterwards. The type of dst
-// decides what the reply may be:
+// to. It sends nothing, and apart from an any, dst refers to nothing of the reply. The type
+// of dst decides what the reply may be:
 //
 //   - A struct takes an array, element by element in the order of its exported fields.
 //     The array must have as many elements as the struct has such fields. Fields tagged
 //     `script:"-"` are skipped.
 //   - A slice takes an array of any length.
 //   - A pointer takes nil, or what it points to.
-//   - An any takes whatever there is.
+//   - An any takes whatever there is, and refers to it.
 //   - An integer of any size takes an integer or decimal text. A number that is too large
 //     for it is an error.
 //   - A float takes the same, and text with a fraction. (A script must return such text,
