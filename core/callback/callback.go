@@ -48,9 +48,9 @@ type Options struct {
 	//   - a deadline that passed ([ErrDeadline]);
 	//   - a Redis that did not answer.
 	//
-	// It is also told of a rejection under AckRejected, of a lock of Serialize that was
-	// not given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of
-	// an event that was not handled because it was handled before under another DeliveryID
+	// It is also told of a rejection ([ErrRejected]), of a lock of Serialize that was not
+	// given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of an
+	// event that was not handled because it was handled before under another DeliveryID
 	// ([ErrAnotherDelivery]). It is not told of a refused delivery that is no attack
 	// ([ErrNoAttack]), of an event or order that another delivery is handling, of a client
 	// that is gone, or of an event that was rejected before under the same DeliveryID. An
@@ -84,6 +84,9 @@ var (
 	// the handler took longer than the preset's Deadline. The handler goes on. If Verify
 	// took too long, the handler is not called.
 	ErrDeadline = errors.New("callback: the deadline passed")
+	// ErrRejected says that the handler has rejected an event: the error of [Reject] is this
+	// one, beside the handler's reason.
+	ErrRejected = errors.New("callback: the event was rejected")
 	// ErrAnotherDelivery says that an event was not handled, because one with the same
 	// Transition was handled before under another DeliveryID. The answer is that of the
 	// earlier event. The provider does not sign the DeliveryID (Preset.UnsignedID). Either
@@ -97,7 +100,7 @@ var (
 
 // Reject returns the error that a Handler returns for an event that it will never accept,
 // such as a payment of a wrong amount. The rejection is remembered, and the event is not
-// given to the handler again. The error wraps err; a nil err is allowed.
+// given to the handler again. The error wraps err and [ErrRejected]; a nil err is allowed.
 func Reject(err error) error {
 	if err == nil {
 		err = errors.New("rejected")
@@ -107,8 +110,8 @@ func Reject(err error) error {
 
 type rejection struct{ err error }
 
-func (r *rejection) Error() string { return "callback: " + r.err.Error() }
-func (r *rejection) Unwrap() error { return r.err }
+func (r *rejection) Error() string   { return "callback: " + r.err.Error() }
+func (r *rejection) Unwrap() []error { return []error{ErrRejected, r.err} }
 
 // New makes the endpoint of a provider. Mount it with the Handler of an adapter. New
 // sends nothing. Nil opts mean the zero Options.

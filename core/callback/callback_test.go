@@ -133,8 +133,8 @@ func TestRejected(t *testing.T) {
 			for range 3 {
 				deliver(h, alipayForm).is(t, want)
 			}
-			if runs, bookings := s.counts(); runs != 1 || bookings != 0 || !s.heard(errBook) {
-				t.Errorf("%s: got %d runs, %d bookings, and the hook got %v, want 1, 0 and %v",
+			if runs, bookings := s.counts(); runs != 1 || bookings != 0 || !s.heard(errBook) || !s.heard(callback.ErrRejected) {
+				t.Errorf("%s: got %d runs, %d bookings, and the hook got %v, want 1, 0 and an ErrRejected of %v",
 					name, runs, bookings, s.told, errBook)
 			}
 		}
