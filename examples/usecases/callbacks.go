@@ -32,7 +32,37 @@ func StripeCallbacks(rdb script.Client, secret string, book callback.Handler) (*
 	if err != nil {
 		return nil, err
 	}
-	return callback.New(callback.Stripe(), guard, verify, book, nil)
+	return callback.New(callback.Stripe(), guard, verify, book, &callback.Options{OnError: report("stripe")})
+}
+
+// report logs what an endpoint has not acknowledged and what its handler has rejected, each
+// with its event, so that people can look after it. The text of an error may name more than
+// a log should have, so only its kind is logged.
+func report(provider string) func(context.Context, error) {
+	return func(ctx context.Context, err error) {
+		var event, order string
+		if of, ok := errors.AsType[*callback.EventError](err); ok {
+			event, order = of.Key, of.Order
+		}
+		slog.ErrorContext(ctx, "a callback failed", "provider", provider, "event", event, "order", order, "why", why(err))
+	}
+}
+
+// why is the kind of an error. ErrRejected and ErrInDoubt come first, since they may wrap
+// any other.
+func why(err error) string {
+	for _, kind := range []error{
+		callback.ErrRejected, idempotency.ErrInDoubt,
+		callback.ErrUnverified, callback.ErrCannotVerify, callback.ErrMalformed, callback.ErrDeadline, callback.ErrAnotherDelivery, callback.ErrNoOrder,
+		gate.ErrBodyTooLarge, gate.ErrBodyBroken, gate.ErrBodyConsumed,
+		idempotency.ErrUnreadable, idempotency.ErrLost, idempotency.ErrConcluded,
+		script.ErrNotExecuted, script.ErrMaybeExecuted, script.ErrConfiguration, script.ErrFailed,
+	} {
+		if errors.Is(err, kind) {
+			return kind.Error()
+		}
+	}
+	return "the handler failed, or something else"
 }
 
 // AnyProvider remembers events for as long as the slowest provider sends them again.
@@ -44,26 +74,7 @@ func AnyProvider(rdb script.Client) (*idempotency.Guard, error) {
 
 // AdyenCallbacks acknowledges what is rejected, so that it holds up nothing.
 func AdyenCallbacks(guard *idempotency.Guard, verify callback.Verify, book callback.Handler) (*callback.Endpoint, error) {
-	return callback.New(callback.Adyen(), guard, verify, book, &callback.Options{
-		AckRejected: true,
-		OnError: func(ctx context.Context, err error) {
-			slog.ErrorContext(ctx, "a callback failed", "provider", "adyen", "why", why(err)) // the text may name keys
-		},
-	})
-}
-
-// why is the kind of an error.
-func why(err error) string {
-	for _, kind := range []error{
-		callback.ErrUnverified, callback.ErrCannotVerify, callback.ErrMalformed, callback.ErrDeadline, callback.ErrAnotherDelivery, callback.ErrNoOrder,
-		gate.ErrBodyTooLarge, gate.ErrBodyBroken,
-		idempotency.ErrInDoubt, idempotency.ErrLost, script.ErrNotExecuted, script.ErrMaybeExecuted,
-	} {
-		if errors.Is(err, kind) {
-			return kind.Error()
-		}
-	}
-	return "the handler failed, or something else"
+	return callback.New(callback.Adyen(), guard, verify, book, &callback.Options{AckRejected: true, OnError: report("adyen")})
 }
 
 // Stop ends a server. Its Shutdown does not wait for handlers that are past the deadline.
@@ -90,7 +101,7 @@ func WeChatPayCallbacks(guard *idempotency.Guard, keys *callback.WeChatPayKeys, 
 	if err != nil {
 		return nil, err
 	}
-	return callback.New(callback.WeChatPay(), guard, verify, book, nil)
+	return callback.New(callback.WeChatPay(), guard, verify, book, &callback.Options{OnError: report("wechatpay")})
 }
 
 // AlipayCallbacks proves what Alipay sends about an app, by Alipay's certificate for it.
@@ -99,7 +110,7 @@ func AlipayCallbacks(guard *idempotency.Guard, appID, cert string, book callback
 	if err != nil {
 		return nil, err
 	}
-	return callback.New(callback.Alipay(), guard, verify, book, nil)
+	return callback.New(callback.Alipay(), guard, verify, book, &callback.Options{OnError: report("alipay")})
 }
 
 // WeChatTransfers is for transfers to users.
@@ -137,5 +148,5 @@ func PayPalCallbacks(guard *idempotency.Guard, webhookID string, api *http.Clien
 	}
 	verify := PayPalVerify(webhookID, NewPayPalCerts("api.paypal.com", nil, nil))
 	verify = PayPalLookup(verify, api, "https://api-m.paypal.com")
-	return callback.New(callback.PayPal(), guard, verify, book, nil)
+	return callback.New(callback.PayPal(), guard, verify, book, &callback.Options{OnError: report("paypal")})
 }

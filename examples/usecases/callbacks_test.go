@@ -20,6 +20,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/gatefake"
 	"github.com/neap-go/neap/nethttp"
 )
@@ -64,8 +67,8 @@ func TestVerifyBySDK(t *testing.T) {
 	}
 }
 
-// TestAdyenCallbacks has what is rejected acknowledged, and the log say nothing of
-// its key or of the error's text.
+// TestAdyenCallbacks has what is rejected acknowledged, and the log say which event and order
+// that is, and nothing of the error's text.
 func TestAdyenCallbacks(t *testing.T) { //nolint:paralleltest // the log is the process's
 	var log bytes.Buffer
 	before := slog.Default()
@@ -84,17 +87,32 @@ func TestAdyenCallbacks(t *testing.T) { //nolint:paralleltest // the log is the 
 	}
 	w := httptest.NewRecorder()
 	nethttp.Handler(endpoint).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(
-		`{"notificationItems":[{"NotificationRequestItem":{"eventCode":"CAPTURE","pspReference":"psp1","success":"true","additionalData":{"hmacSignature":"AA=="}}}]}`)))
-	if line := log.String(); w.Code != 200 || !strings.Contains(line, "the handler failed") ||
-		strings.Contains(line, "costs less") || strings.Contains(line, "psp1") {
-		t.Errorf("got %d with the log %s, want 200, and a line with neither the key nor the error's text",
-			w.Code, line)
+		`{"notificationItems":[{"NotificationRequestItem":{"eventCode":"CAPTURE","pspReference":"psp1","success":"true","merchantReference":"order17","additionalData":{"hmacSignature":"AA=="}}}]}`)))
+	if line := log.String(); w.Code != 200 || !strings.Contains(line, callback.ErrRejected.Error()) || strings.Contains(line, "costs less") ||
+		!strings.Contains(line, "event=adyen:CAPTURE/psp1/true order=order17") {
+		t.Errorf("got %d with the log %s, want 200, and a line with the event, the order and %v, without the error's text",
+			w.Code, line, callback.ErrRejected)
 	}
 	if err := Stop(t.Context(), new(http.Server), endpoint); err != nil {
 		t.Error(err)
 	}
-	if got, want := why(fmt.Errorf("%w: alice", callback.ErrUnverified)), callback.ErrUnverified.Error(); got != want {
-		t.Errorf("got %q, want %q", got, want)
+}
+
+// TestWhy names the kind of an error, and a failure of the handler only if there was one.
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []error{
+		callback.ErrUnverified, gate.ErrBodyConsumed, script.ErrConfiguration, idempotency.ErrUnreadable, idempotency.ErrConcluded,
+	} {
+		if got, want := why(fmt.Errorf("%w: alice", kind)), kind.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got, want := why(callback.Reject(script.ErrNotExecuted)), callback.ErrRejected.Error(); got != want {
+		t.Errorf("a rejection: got %q, want %q", got, want)
+	}
+	if got := why(errors.New("alice")); !strings.Contains(got, "the handler failed") || strings.Contains(got, "alice") {
+		t.Errorf("a failure: got %q, want that the handler failed", got)
 	}
 }
 
