@@ -51,14 +51,14 @@ func callbacks(rdb *redis.Client, db *sql.DB, env func(string) string) (http.Han
 			err = book(ctx, db, "wechatpay", e.Order, fmt.Sprintf("%s %d.%02d", r.Amount.Currency, r.Amount.Total/100, r.Amount.Total%100))
 		}
 		return err // nil also acknowledges what is no payment
-	}, nil)
+	}, &callback.Options{OnError: func(_ context.Context, err error) { log.Print(err) }})
 	a, err7 := callback.New(callback.Alipay(), guard, alipay, func(ctx context.Context, e *callback.Event) error {
 		form, err := url.ParseQuery(string(e.Payload))
 		if s := form.Get("trade_status"); err == nil && !form.Has("gmt_refund") && (s == "TRADE_SUCCESS" || s == "TRADE_FINISHED") {
 			err = book(ctx, db, "alipay", e.Order, "CNY "+form.Get("total_amount"))
 		}
 		return err
-	}, nil)
+	}, &callback.Options{OnError: func(_ context.Context, err error) { log.Print(err) }})
 	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func book(ctx context.Context, db *sql.DB, provider, order, price string) error 
 	err := db.QueryRowContext(ctx, `INSERT INTO booked (shop_order, provider) SELECT id, $1 FROM orders WHERE id = $2 AND price = $3
 		ON CONFLICT (shop_order) DO UPDATE SET provider = booked.provider RETURNING provider`, provider, order, price).Scan(&by)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && by != provider {
-		return callback.Reject(errors.New("there is no such order at this price, or another provider was paid: refund it"))
+		return callback.Reject(fmt.Errorf("order %s: there is no such order at this price, or another provider was paid: refund it", order))
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -118,6 +119,8 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Code
 	}
+	var said bytes.Buffer
+	log.SetOutput(&said)
 	p := provider{key}
 	forged := httptest.NewRequest("POST", "/callbacks/alipay", strings.NewReader("out_trade_no=a2&notify_id=1&trade_status=TRADE_SUCCESS"))
 	stolen := p.wechat("w2", 990)
@@ -149,6 +152,12 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 	} {
 		if got := deliver(c.r); got != c.want {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+	log.SetOutput(os.Stderr)
+	for _, order := range []string{"a1", "a2", "w2", "w3"} {
+		if !strings.Contains(said.String(), "order "+order+": ") {
+			t.Errorf("the log does not name the rejected order %s, want it in:\n%s", order, said.String())
 		}
 	}
 	var booked string
