@@ -50,7 +50,8 @@ func ExampleReserve() {
 	// ann 409
 }
 
-// A unit is held for a quarter of an hour, and sold when the payment's callback comes.
+// A unit is held for a quarter of an hour and a little longer, since a callback takes a
+// while. It is sold when the payment's callback comes.
 func ExampleReserve_keep() {
 	ctx := context.Background()
 	server, err := miniredis.Run()
@@ -58,7 +59,7 @@ func ExampleReserve_keep() {
 		log.Fatal(err)
 	}
 	rdb := redistest.Unhurried(&redis.Options{Addr: server.Addr()}) // stands for your go-redis client
-	sale, err := stock.New(rdb, "sale", &stock.Options{Lease: 15 * time.Minute})
+	sale, err := stock.New(rdb, "sale", &stock.Options{Lease: 16 * time.Minute})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func ExampleReserve_keep() {
 		mux.ServeHTTP(w, r)
 		fmt.Println(buyer, w.Code)
 	}
-	paid := func(number string) { // a callback's handler, in any process
+	paid := func(number string) { // a callback's handler, in any process, if the event is a payment that was made
 		order := orders[number]
 		own, err := sale.Resume(order.Item(), order.Buyer(), order.ID(), nil)
 		if err != nil {
@@ -102,7 +103,7 @@ func ExampleReserve_keep() {
 
 	buy("ann")
 	buy("bob")
-	server.SetTime(time.Now().Add(16 * time.Minute)) // ann has not paid
+	server.SetTime(time.Now().Add(17 * time.Minute)) // ann has not paid
 	buy("bob")
 	paid("order of bob")
 	paid("order of ann")

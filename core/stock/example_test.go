@@ -57,18 +57,19 @@ func ExampleNew() {
 
 func ExampleStock_Resume() {
 	ctx := context.Background()
-	sale, err := stock.New(connect(), "sale", &stock.Options{Lease: 15 * time.Minute})
+	sale, err := stock.New(connect(), "sale", &stock.Options{Lease: 16 * time.Minute})
 	if err != nil {
 		log.Fatal(err)
 	}
 	if _, err := sale.Open(ctx, "phone", 100, time.Now().Add(24*time.Hour)); err != nil {
 		log.Fatal(err)
 	}
-	// The order is made, and has to be paid within a quarter of an hour.
+	// The order is made, and has to be paid within a quarter of an hour. The lease is longer,
+	// since a callback takes a while.
 	if _, err := sale.Reserve(ctx, "phone", "ann", "order-17", &stock.ReserveOptions{Keep: true}); err != nil {
 		log.Fatal(err)
 	}
-	// In the payment's callback, in another process:
+	// In the callback, in another process, if it says that the order was paid:
 	paid, err := sale.Resume("phone", "ann", "order-17", nil)
 	if err != nil {
 		log.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"net/url"
 	"sync"
 
 	"github.com/neap-go/neap/core/callback"
@@ -47,8 +48,13 @@ func (s *shop) buy(ctx context.Context) (status int, number string) {
 	return http.StatusAccepted, number
 }
 
-// settle sells what an order holds, when it is paid.
+// settle sells what an order holds, when it is paid. Alipay tells also of a payment that is
+// awaited or was closed, and of refunds.
 func (s *shop) settle(ctx context.Context, e *callback.Event) error {
+	form, err := url.ParseQuery(string(e.Payload))
+	if err != nil || form.Has("gmt_refund") || form.Get("trade_status") != "TRADE_SUCCESS" {
+		return err
+	}
 	found, ok := s.orders.Load(e.Order)
 	if !ok {
 		return callback.Reject(errors.New("there is no such order"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,7 +16,8 @@ import (
 )
 
 // TestALatePayment: when the hold of a phone has ended, its payment is confirmed if
-// there is a phone, and refused, for a refund, if somebody else has it.
+// there is a phone, and refused, for a refund, if somebody else has it. What is no payment
+// sells nothing.
 func TestALatePayment(t *testing.T) {
 	t.Parallel()
 	s, err := backend.Embed()
@@ -62,6 +64,16 @@ func TestALatePayment(t *testing.T) {
 		l, err := phones.Left(t.Context(), item)
 		return err == nil && l.Left == 1
 	})
+	for i, form := range []string{"trade_status=WAIT_BUYER_PAY", "trade_status=TRADE_CLOSED", "trade_status=TRADE_SUCCESS&gmt_refund=2026&out_biz_no=1"} {
+		redistest.Await(t, 2*time.Minute, form+" to be acknowledged", func() bool {
+			status, body, err := post(t.Context(), http.DefaultClient, h.URL+"/paid", signature, "ok",
+				strings.NewReader(fmt.Sprintf("notify_id=%d&out_trade_no=%s&%s", i, bob, form)))
+			return err == nil && status == http.StatusOK && string(body) == "success"
+		})
+		if l, err := phones.Left(t.Context(), item); err != nil || l.Sold != 0 {
+			t.Errorf("%s: got %+v, %v, want none sold", form, l, err)
+		}
+	}
 	if err := pay(t.Context(), http.DefaultClient, h.URL, bob); err != nil {
 		t.Errorf("a late payment while there is a phone: got %v, want no error", err)
 	}

@@ -93,7 +93,7 @@ func sell(ctx context.Context, rdb script.Client, prefix string, f framework, c 
 	if err != nil {
 		return err
 	}
-	phones, err := stock.New(st, f.name, &stock.Options{Lease: payWithin})
+	phones, err := stock.New(st, f.name, &stock.Options{Lease: payWithin + time.Minute}) // a callback takes a while
 	if err != nil {
 		return err
 	}

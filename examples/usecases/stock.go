@@ -99,9 +99,13 @@ func PlaceOrder(orders OrderTable) http.HandlerFunc {
 	}
 }
 
-// Paid handles the callbacks of payments.
-func Paid(sale *stock.Stock, orders OrderTable) callback.Handler {
+// Paid handles the callbacks of payments. succeeded says whether an event is a payment that
+// was made: neither one that has failed, is awaited or was closed, nor a refund.
+func Paid(sale *stock.Stock, orders OrderTable, succeeded func(*callback.Event) bool) callback.Handler {
 	return func(ctx context.Context, e *callback.Event) error {
+		if !succeeded(e) {
+			return nil // the unit is back when the lease ends
+		}
 		order, err := orders.Find(ctx, e.Order)
 		if err != nil {
 			return err

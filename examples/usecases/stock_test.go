@@ -120,8 +120,8 @@ func (o *table) Refund(_ context.Context, order Order) error {
 	return nil
 }
 
-// A unit is held until it is paid. A payment that comes when its hold has ended and
-// another has the unit is refunded.
+// A unit is held until it is paid. An event of a payment that was not made sells nothing. A
+// payment that comes when its hold has ended and another has the unit is refunded.
 func TestSaleOnAccount(t *testing.T) {
 	t.Parallel()
 	rdb := gatefake.Redis(t)
@@ -149,9 +149,11 @@ func TestSaleOnAccount(t *testing.T) {
 			t.Errorf("got %+v, %v, want %d left, %d held and %d sold", l, err, left, held, sold)
 		}
 	}
-	paid := func(number string) error {
-		return Paid(sale, orders)(t.Context(), &callback.Event{Item: callback.Item{Order: number}})
+	settle := Paid(sale, orders, func(e *callback.Event) bool { return string(e.Payload) == "paid" })
+	told := func(number, status string) error {
+		return settle(t.Context(), &callback.Event{Item: callback.Item{Order: number, Payload: []byte(status)}})
 	}
+	paid := func(number string) error { return told(number, "paid") }
 
 	orders.away = errors.New("no database")
 	if status, _ := ask("ann"); status != 503 {
@@ -163,6 +165,10 @@ func TestSaleOnAccount(t *testing.T) {
 	status, bobs := ask("bob")
 	if again, _ := ask("bob"); status != 202 || bobs == "" || again != 409 {
 		t.Errorf("got %d with the order %q, and then %d, want 202 with an order, and 409", status, bobs, again)
+	}
+	has(98, 2, 0)
+	if err := told(anns, "awaited"); err != nil {
+		t.Errorf("a payment that is awaited: got %v, want no error", err)
 	}
 	has(98, 2, 0)
 	if err := errors.Join(paid(anns), paid(anns)); err != nil {

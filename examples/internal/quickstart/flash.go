@@ -97,7 +97,7 @@ func (a *account) settle(ctx context.Context, e *callback.Event) error {
 		return err
 	}
 	found, ok := a.orders.Load(e.Order)
-	if !ok || form.Get("trade_status") != "TRADE_SUCCESS" {
+	if !ok || form.Has("gmt_refund") || form.Get("trade_status") != "TRADE_SUCCESS" {
 		return nil
 	}
 	o := found.(*stock.Reservation)
