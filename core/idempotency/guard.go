@@ -135,9 +135,10 @@ func (g *Guard) record(key string) (string, error) {
 // If fn returns an error or panics, the guard's [Policy] says what happens next. With Retry
 // the work runs again; otherwise it is in doubt. A panic propagates.
 //
-// Do returns Await's error if fn did not run. Otherwise it returns fn's error, joined
-// with the error of [Claim.Conclude]. If only Conclude failed, Do also returns fn's
-// result.
+// Do returns Await's error if fn did not run. Otherwise it returns fn's error as it is,
+// joined with the error of [Claim.Conclude]. So if fn asks another guard, what looks like
+// the error of this one may be that of the other. If only Conclude failed, Do also returns
+// fn's result.
 //
 // Do costs two round trips if fn runs, one if it was done before, and another for each
 // third of the lease that fn takes.

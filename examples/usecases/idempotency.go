@@ -109,16 +109,20 @@ func Sealed(rdb script.Client, newer, older []byte) (*idempotency.Guard, error) 
 func Consume(ctx context.Context, guard *idempotency.Guard, id string,
 	pay func(ctx context.Context) ([]byte, error), park func(ctx context.Context, id string) error,
 ) error {
+	ran := false
 	receipt, err := guard.Do(ctx, id, func(ctx context.Context) ([]byte, error) {
+		ran = true
 		return pay(ctx)
 	})
 	switch {
+	case ran && err != nil: // it may wrap the error of a guard that pay has asked
+		return err // the queue delivers it again
+	case errors.Is(err, idempotency.ErrInDoubt): // first: it may wrap what Find returned
+		return park(ctx, id) // for people to look at: a delivery alone does not settle it
 	case errors.Is(err, idempotency.ErrNoResult), errors.Is(err, idempotency.ErrUnreadable):
 		return nil // it was done, and its result is gone
-	case errors.Is(err, idempotency.ErrInDoubt):
-		return park(ctx, id) // for people to look at: a delivery alone does not settle it
 	case err != nil:
-		return err // the queue delivers it again
+		return err
 	}
 	slog.InfoContext(ctx, "paid", "bytes", len(receipt))
 	return nil
