@@ -15,9 +15,10 @@ import (
 
 // Confirm sells the units. If the reservation has lapsed, Confirm reserves the units
 // again while there are any. If there are none, it returns [ErrLapsed] for good, and you
-// must undo what was done for the buyer. You may call Confirm again. It ends within the
-// budget and does not end early with ctx: it uses only the values of ctx. It costs what
-// Reserve does, and nothing if the units are sold already.
+// must undo what was done for the buyer. You may call Confirm again. It waits for a
+// call in progress, such as a renewal. Then it takes and costs what Reserve does, or nothing
+// if the units are sold already. It does not end early with ctx: it uses only the values of
+// ctx.
 //
 // Confirm returns
 //

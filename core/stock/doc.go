@@ -5,17 +5,29 @@
 //	if err != nil {
 //		return err
 //	}
-//	if _, err := phones.Open(ctx, "phone", 100, ends); err != nil {
-//		return err
-//	}
-//	r, err := phones.Reserve(ctx, "phone", buyer, order, nil)
+//
+// A deploy opens an item, once:
+//
+//	_, err := phones.Open(ctx, "phone", 100, ends)
+//
+// Each request sells a unit. charge and refund act once for an order, and charge fails for
+// an order that was refunded:
+//
+//	r, err := phones.Reserve(ctx, "phone", buyer, order, &stock.ReserveOptions{Renew: true})
 //	if err != nil {
 //		return err // such as stock.ErrSoldOut
+//	}
+//	if r.Confirmed() { // by a request whose answer was lost
+//		return nil
 //	}
 //	if err := charge(ctx, order); err != nil {
 //		return errors.Join(err, r.Cancel(ctx))
 //	}
-//	return r.Confirm(ctx)
+//	err = r.Confirm(ctx)
+//	if errors.Is(err, stock.ErrLapsed) { // the lease was lost meanwhile, and all are sold
+//		return errors.Join(err, refund(ctx, order))
+//	}
+//	return err
 //
 // # Leases
 //

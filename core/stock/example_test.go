@@ -25,6 +25,10 @@ func ExampleNew() {
 	if _, err := sale.Open(ctx, "phone", 2, time.Now().Add(24*time.Hour)); err != nil {
 		log.Fatal(err)
 	}
+	// A process that dies behind this line has sold nothing: ann asks again below.
+	if _, err := sale.Reserve(ctx, "phone", "ann", "order-of-ann", nil); err != nil {
+		log.Fatal(err)
+	}
 	for _, buyer := range []string{"ann", "bob", "ann", "cid"} {
 		r, err := sale.Reserve(ctx, "phone", buyer, "order-of-"+buyer, nil)
 		switch {
@@ -33,7 +37,7 @@ func ExampleNew() {
 			continue
 		case err != nil:
 			log.Fatal(err)
-		case r.Again():
+		case r.Confirmed():
 			fmt.Println(buyer, "asks again, and has one")
 			continue
 		}
