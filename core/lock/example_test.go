@@ -122,7 +122,8 @@ func ExampleLocker_Once() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	tick := time.Now().Truncate(time.Hour) // the same in every process
+	// Each process computes the tick before it sleeps until then, so all have the same one.
+	tick := time.Now().Truncate(time.Hour).Add(time.Hour)
 	for range 2 {
 		ran, err := locker.Once(context.Background(), "report", tick, lock.Again, func(context.Context) error {
 			fmt.Println("reporting")
