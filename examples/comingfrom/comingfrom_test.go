@@ -203,6 +203,18 @@ func TestLockBoth(t *testing.T) {
 				t.Errorf("%s: got %v, want no error", name, err)
 			}
 		}
+		for name, ships := range map[string]func(ship func(context.Context) error) error{
+			"Redsync":   func(ship func(context.Context) error) error { return Redsync(t.Context(), rdb, ship) },
+			"Redislock": func(ship func(context.Context) error) error { return Redislock(t.Context(), locker, ship) },
+		} {
+			err := ships(func(ctx context.Context) error {
+				_, err := locker.ForceRelease(ctx, "order-17")
+				return err
+			})
+			if !errors.Is(err, lock.ErrLost) {
+				t.Errorf("%s: got %v for a lock that was lost, want ErrLost", name, err)
+			}
+		}
 	})
 }
 

@@ -23,7 +23,7 @@ func Redsync(ctx context.Context, rdb *redis.Client, ship func(context.Context) 
 }
 
 // Redislock asks once, and says at the end whether the lock was held all the time.
-func Redislock(ctx context.Context, locker *lock.Locker, ship func(context.Context) error) error {
+func Redislock(ctx context.Context, locker *lock.Locker, ship func(context.Context) error) (err error) {
 	held, err := locker.Try(ctx, "order-17")
 	if errors.Is(err, lock.ErrHeld) {
 		return ErrBusy
@@ -31,7 +31,7 @@ func Redislock(ctx context.Context, locker *lock.Locker, ship func(context.Conte
 	if err != nil {
 		return err
 	}
-	defer held.Release(ctx)
+	defer func() { err = errors.Join(err, held.Release(ctx)) }() // err is a named result
 	return ship(held.Context())
 }
 
