@@ -19,7 +19,7 @@ func RunReports(ctx context.Context, jobs *lock.Locker, every time.Duration, rep
 			return ctx.Err()
 		case <-time.After(time.Until(tick)):
 		}
-		until, cancel := context.WithTimeout(ctx, 2*every) // for the wait and the run
+		until, cancel := context.WithTimeout(ctx, every+10*time.Second) // for a lease, then the run
 		if _, err := jobs.Once(until, "report", tick, lock.Again, report); err != nil && ctx.Err() == nil {
 			slog.ErrorContext(ctx, "this process knows of no completed report", "tick", tick, "err", err)
 		}

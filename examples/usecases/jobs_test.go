@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,5 +61,53 @@ func TestRunReports(t *testing.T) {
 				t.Errorf("hour %d: got %d runs and %d that completed, want 2 and 1", hour, n, completed[hour])
 			}
 		}
+	})
+}
+
+// TestRunReportsTakesOver: a process dies at a tick, and its lease is longer than two
+// ticks. That tick and those after it are run by the other process.
+func TestRunReportsTakesOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const every = 4 * time.Second
+		redis := neaptest.New(t)
+		open := func(opts lock.Options) *lock.Locker {
+			opts.Lease = 10 * time.Second
+			jobs, err := lock.New(redis.Client(), "jobs", &opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return jobs
+		}
+		jobs, dying := open(lock.Options{}), open(lock.Options{NoRenewal: true})
+		ctx, shutDown := context.WithCancel(t.Context())
+		var processes sync.WaitGroup
+		tick := time.Now().Truncate(every).Add(every)
+		processes.Go(func() {
+			time.Sleep(time.Until(tick) - time.Millisecond)
+			_, _ = dying.Once(ctx, "report", tick, lock.Again, func(context.Context) error {
+				<-ctx.Done() // of a dead process nothing is heard
+				return ctx.Err()
+			})
+		})
+		var completed atomic.Int64
+		processes.Go(func() {
+			err := RunReports(ctx, jobs, every, func(ctx context.Context) error {
+				time.Sleep(time.Second)
+				if ctx.Err() == nil {
+					completed.Add(1)
+				}
+				return ctx.Err()
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want Canceled", err)
+			}
+		})
+		time.Sleep(time.Until(tick.Add(3*every + 3*time.Second)))
+		if n := completed.Load(); n != 4 {
+			t.Errorf("got %d ticks that completed, want 4", n)
+		}
+		shutDown()
+		processes.Wait()
 	})
 }
