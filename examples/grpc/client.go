@@ -7,6 +7,7 @@ import (
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/grpclimit"
 )
 
@@ -15,7 +16,7 @@ import (
 func NewClient(rdb script.Client, target string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	limiter, err := limit.New(rdb, "partner", []limit.Policy{
 		limit.TokenBucket{Rate: 85, Per: time.Second, Burst: 10}, // evenly: never more than 95 in a second
-	}, &limit.Options{Holds: true})
+	}, &limit.Options{Fail: store.FailClosed, Holds: true}) // without Redis no call is made
 	if err != nil {
 		return nil, err
 	}

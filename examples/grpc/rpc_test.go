@@ -25,6 +25,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -72,7 +73,11 @@ func TestAPaymentOverGRPC(t *testing.T) {
 	}
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
-	conn, err := NewClient(rdb, listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	st, err := store.Open(rdb, &store.Options{Budget: 10 * time.Second}) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := NewClient(st, listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +113,33 @@ func TestAPaymentOverGRPC(t *testing.T) {
 	}
 	if got, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil || got.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("the health check, without an account: got %v, %v, want it serving", got, err)
+	}
+}
+
+// TestNoCallIsMadeWithoutRedis, since each process by itself would make up to the limit.
+func TestNoCallIsMadeWithoutRedis(t *testing.T) {
+	t.Parallel()
+	mini, rdb := redistest.Miniredis(t)
+	mini.Close()
+	var calls atomic.Int64
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		calls.Add(1)
+		return nil
+	}))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	conn, err := NewClient(rdb, listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = conn.Invoke(t.Context(), "/shop.Payments/Pay", wrapperspb.String("17"), new(wrapperspb.StringValue))
+	if n := calls.Load(); err == nil || n != 0 {
+		t.Errorf("got %v and %d calls, want an error and none", err, n)
 	}
 }
 
