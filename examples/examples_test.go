@@ -24,16 +24,22 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// TestSmallestPrograms builds and starts each, and asks until it is limited:
-// twenty at once are let through, and the drain of ten a second meanwhile. On a
-// busy machine a decision may be made without Redis, after a budget of 50 ms.
+// TestSmallestPrograms builds and starts each, has a second one fail on the same port, and
+// asks until it is limited: twenty at once are let through, and the drain of ten a second
+// meanwhile. On a busy machine a decision may be made without Redis, after a budget of 50 ms.
 func TestSmallestPrograms(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{"nethttp", "gin", "echo", "fiber", "newer/echo5", "newer/fiber3", "newer/hertz"} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
-			url := start(t, framework, srv.Addr())
+			binary, addr := build(t, framework), redistest.FreeAddr(t)
+			url := start(t, binary, addr, srv.Addr())
+			again, stop := context.WithTimeout(t.Context(), time.Minute)
+			if out, err := command(again, binary, addr, srv.Addr()).CombinedOutput(); err == nil || again.Err() != nil {
+				t.Errorf("a program that cannot listen: got %v, %v, want it to end with an error:\n%s", err, again.Err(), out)
+			}
+			stop()
 			began := time.Now()
 			admitted := 0
 			for range 1000 {
@@ -150,13 +156,16 @@ func TestNoProgramPrintsThePassword(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, example, redisAddr string) (url string) {
-	t.Helper()
-	binary := build(t, example)
-	addr := redistest.FreeAddr(t)
-	ctx, stop := context.WithCancel(context.Background())
+func command(ctx context.Context, binary, addr, redisAddr string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, binary)
 	cmd.Env = append(os.Environ(), "ADDR="+addr, "REDIS_ADDR="+redisAddr, "GIN_MODE=release")
+	return cmd
+}
+
+func start(t *testing.T, binary, addr, redisAddr string) (url string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := command(ctx, binary, addr, redisAddr)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -166,10 +175,10 @@ func start(t *testing.T, example, redisAddr string) (url string) {
 		stop()
 		_ = cmd.Wait() // it was killed
 		if t.Failed() {
-			t.Logf("%s said:\n%s", example, said.String())
+			t.Logf("%s said:\n%s", binary, said.String())
 		}
 	})
-	redistest.Await(t, 20*time.Second, example+" to listen", func() bool {
+	redistest.Await(t, 20*time.Second, binary+" to listen", func() bool {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			conn.Close()

@@ -30,15 +30,14 @@ func main() {
 		log.Fatal(err)
 	}
 	warm, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-	defer cancel()
 	if err := limiter.Warm(warm); err != nil { // connect before the first request
 		slog.Error("starting without Redis", "err", err)
 	}
+	cancel()
 
 	limited := nethttp.Middleware(gate.RateLimit(limiter, gate.ByIP(nil), nil))
 	http.Handle("GET /hello", limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "hello")
 	})))
-	err = http.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "localhost:8080"), nil)
-	slog.Error("the server stopped", "err", err)
+	log.Fatal(http.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "localhost:8080"), nil))
 }
