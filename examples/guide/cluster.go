@@ -43,5 +43,6 @@ func Transfer(ctx context.Context, runner *script.Runner, from, to string, point
 	if err != nil {
 		return 0, err
 	}
-	return left, transfer.Decode(reply, &left)
+	err = transfer.Decode(reply, &left)
+	return left, err
 }

@@ -36,5 +36,6 @@ func Visit(ctx context.Context, runner *script.Runner, key string, visits int) (
 	if err != nil {
 		return 0, err
 	}
-	return total, count.Decode(reply, &total)
+	err = count.Decode(reply, &total)
+	return total, err
 }

@@ -71,7 +71,8 @@ func (c *Campaign) Answer(ctx context.Context, a Answer) (r Result, err error) {
 			a.Player, a.Question, a.Points, mostADay, smallPrize, largePrize, boardSize, ttl(keepDay), ttl(keepAll))
 		switch {
 		case failed == nil:
-			return r, answer.Decode(reply, &r)
+			err = answer.Decode(reply, &r)
+			return r, err
 		case !errors.Is(failed, script.ErrMaybeExecuted) && !errors.Is(failed, script.ErrNotExecuted):
 			return r, failed
 		}
