@@ -15,7 +15,6 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
 	"github.com/labstack/echo/v4"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/inflight"
@@ -304,19 +303,6 @@ func WhenRedisIsDown(ctx context.Context, st *store.Store, policies []limit.Poli
 		slog.ErrorContext(ctx, "starting without Redis", "err", err)
 	}
 	return limiter, nil
-}
-
-// Crowded sends the decisions of many concurrent requests together. The caller closes
-// the pipe, before rdb.
-func Crowded(rdb *redis.Client, policies []limit.Policy) (*limit.Limiter, *redis.AutoPipeliner, error) {
-	pipe, err := rdb.AsyncAutoPipelineWithOptions(&redis.AutoPipelineOptions{
-		MaxBatchSize: 32, MaxConcurrentBatches: 4, Unordered: true,
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	limiter, err := limit.New(pipe, "api", policies, nil)
-	return limiter, pipe, err
 }
 
 // Publish shows a limiter's counts at /debug/vars.

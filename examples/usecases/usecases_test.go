@@ -500,19 +500,6 @@ func TestWhenRedisIsDown(t *testing.T) {
 	}
 }
 
-func TestCrowded(t *testing.T) {
-	t.Parallel()
-	rdb := redistest.Standalone(t).Unhurried(t)
-	limiter, pipe, err := Crowded(rdb, []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pipe.Close()
-	if d, err := limiter.Peek(t.Context(), "ip=192.0.2.1"); err != nil || d.Limit != 1 {
-		t.Errorf("got %+v, %v, want the limit 1", d, err)
-	}
-}
-
 func TestOperate(t *testing.T) {
 	account := gate.Join(gate.Fold(gate.ByForm("email", nil)), gate.ByIP(nil))
 	t.Parallel()
