@@ -286,7 +286,7 @@ func Trial(st *store.Store) (*limit.Limiter, error) {
 // Redis at start.
 func WhenRedisIsDown(ctx context.Context, st *store.Store, policies []limit.Policy) (*limit.Limiter, error) {
 	st.Observe(func(ctx context.Context, e store.Event) {
-		if e.Class != nil && e.Outcome != store.Canceled {
+		if e.Primitive == store.Limit && e.Class != nil && e.Outcome != store.Canceled {
 			slog.WarnContext(ctx, "Redis did not decide",
 				"limiter", e.Name, "outcome", e.Outcome, "why", e.Class, "took", e.Duration)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"expvar"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -497,6 +499,31 @@ func TestWhenRedisIsDown(t *testing.T) {
 	Publish(limiter)
 	if text := expvar.Get("limit.api").String(); !strings.Contains(text, `"Degraded":`) || strings.Contains(text, `"Degraded":0`) {
 		t.Errorf("got the published %s, want some Degraded", text)
+	}
+}
+
+// TestWhenRedisIsDownLogsLimits, and no lock that uses the same store.
+func TestWhenRedisIsDownLogsLimits(t *testing.T) { //nolint:paralleltest // it replaces slog.Default
+	var logged lines
+	defer redistest.DefaultLog(t, slog.NewTextHandler(&logged, nil))()
+	st, err := store.Open(away{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := WhenRedisIsDown(t.Context(), st, []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders, err := lock.New(st, "orders", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const undecided = "Redis did not decide"
+	if _, err := orders.Try(t.Context(), "17"); err == nil || logged.has(undecided) {
+		t.Errorf("a lock: got %v, want an error, and no line about a limiter", err)
+	}
+	if d, err := limiter.Take(t.Context(), "s"); err != nil || !d.Allowed || !logged.has(undecided) {
+		t.Errorf("a decision: got %+v, %v, want it allowed, and a line", d, err)
 	}
 }
 
