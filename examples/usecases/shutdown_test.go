@@ -117,6 +117,61 @@ func TestServeWithARequestThatDoesNotEnd(t *testing.T) {
 	}
 }
 
+// failing is a listener that fails when it is told to, with one connection accepted.
+type failing struct {
+	net.Listener
+
+	now      chan struct{}
+	accepted atomic.Bool
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.accepted.Swap(true) {
+		<-f.now
+		return nil, net.ErrClosed
+	}
+	return f.Listener.Accept()
+}
+
+// If the server fails by itself, a request that has begun is answered all the same.
+func TestServeThatFails(t *testing.T) {
+	t.Parallel()
+	st, _, _ := daily(t, 1000)
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails := &failing{Listener: on, now: make(chan struct{})}
+	ending, returned := make(chan struct{}), make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(fails.now)
+		select {
+		case <-ending:
+			_, _ = io.WriteString(w, "done")
+		case <-returned:
+		}
+	})}
+	server.RegisterOnShutdown(func() { close(ending) })
+	answer := make(chan string, 1)
+	go func() {
+		a, err := http.Get("http://" + on.Addr().String())
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		defer a.Body.Close()
+		body, _ := io.ReadAll(a.Body)
+		answer <- string(body)
+	}()
+	if err := Serve(t.Context(), server, fails, time.Minute, st); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v, want that of the listener", err)
+	}
+	close(returned)
+	if got := <-answer; got != "done" {
+		t.Errorf("the request was answered with %q, want done", got)
+	}
+}
+
 // daily is a limit of so many a day with prepaid permits, in this process and in another.
 func daily(t *testing.T, quota int64) (st *store.Store, prepaid, other *limit.Limiter) {
 	t.Helper()
