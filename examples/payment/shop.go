@@ -52,8 +52,8 @@ func serve(ctx context.Context, url, file, key string, lease time.Duration) erro
 		return err
 	}
 	opts, err := redis.ParseURL(url)
-	if err != nil {
-		return err
+	if err != nil { // its text repeats the password
+		return errors.New("-serve is not the URL of a Redis")
 	}
 	opts.ContextTimeoutEnabled = true
 	guard, err := idempotency.New(redis.NewClient(opts), "callbacks", idempotency.Retry{}, &idempotency.Options{
