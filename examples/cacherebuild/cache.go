@@ -45,7 +45,7 @@ func (c *cache) get(ctx context.Context, name string) (string, error) {
 	if err != nil || fresh {
 		return value, err
 	}
-	ctx = held.Context() // whoever has lost the lock writes nothing
+	ctx = held.Context() // when the lock is lost, no write begins
 	made, err := c.source(ctx, name)
 	if err != nil && found {
 		return value, nil // old, and asked for anew by the next request
