@@ -130,5 +130,5 @@ func Consume(ctx context.Context, guard *idempotency.Guard, id string,
 
 // PublishGuard shows a guard's counts at /debug/vars.
 func PublishGuard(guard *idempotency.Guard) {
-	expvar.Publish("guard."+guard.Name(), expvar.Func(func() any { return guard.Stats() }))
+	expvar.Publish("guard."+guard.Name(), expvar.Func(func() any { return guard.Stats() })) // panics for a known name
 }

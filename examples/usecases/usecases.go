@@ -255,7 +255,7 @@ func Book(ctx context.Context, locker *lock.Locker, book func(ctx context.Contex
 
 // PublishLocks shows a locker's counts at /debug/vars.
 func PublishLocks(locker *lock.Locker) {
-	expvar.Publish("lock."+locker.Name(), expvar.Func(func() any { return locker.Stats() }))
+	expvar.Publish("lock."+locker.Name(), expvar.Func(func() any { return locker.Stats() })) // panics for a known name
 }
 
 // OpenByForce opens a lock whose holder is gone for good.
@@ -307,7 +307,7 @@ func WhenRedisIsDown(ctx context.Context, st *store.Store, policies []limit.Poli
 
 // Publish shows a limiter's counts at /debug/vars.
 func Publish(limiter *limit.Limiter) {
-	expvar.Publish("limit."+limiter.Name(), expvar.Func(func() any { return limiter.Stats() }))
+	expvar.Publish("limit."+limiter.Name(), expvar.Func(func() any { return limiter.Stats() })) // panics for a known name
 }
 
 // Operate returns how many logins an account has left from an address, and forgets the
