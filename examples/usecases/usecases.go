@@ -226,7 +226,7 @@ func OneAtATime(rdb script.Client) (gate.Gate, error) {
 	return gate.Exclusive(locker, gate.ByParam("order"), nil), nil
 }
 
-var errOvertaken = errors.New("a later holder of the lock has written")
+var errOvertaken = errors.New("no row was updated: a later holder of the lock has written, there is no such order, or it was paid under this hold before")
 
 // Pay writes only if no later holder of the lock has written.
 func Pay(ctx context.Context, db *sql.DB, order string) error {
