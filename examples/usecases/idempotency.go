@@ -105,7 +105,8 @@ func Sealed(rdb script.Client, newer, older []byte) (*idempotency.Guard, error) 
 }
 
 // Consume has a message that a queue delivers several times paid once. Park puts it
-// aside, for people to look at.
+// aside, for people to look at. If pay or Reconcile.Find asks another guard, the error may
+// wrap that guard's: so the order of the cases matters.
 func Consume(ctx context.Context, guard *idempotency.Guard, id string,
 	pay func(ctx context.Context) ([]byte, error), park func(ctx context.Context, id string) error,
 ) error {
@@ -115,9 +116,9 @@ func Consume(ctx context.Context, guard *idempotency.Guard, id string,
 		return pay(ctx)
 	})
 	switch {
-	case ran && err != nil: // it may wrap the error of a guard that pay has asked
+	case ran && err != nil: // pay has failed
 		return err // the queue delivers it again
-	case errors.Is(err, idempotency.ErrInDoubt): // first: it may wrap what Find returned
+	case errors.Is(err, idempotency.ErrInDoubt):
 		return park(ctx, id) // for people to look at: a delivery alone does not settle it
 	case errors.Is(err, idempotency.ErrNoResult), errors.Is(err, idempotency.ErrUnreadable):
 		return nil // it was done, and its result is gone
