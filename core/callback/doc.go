@@ -2,7 +2,7 @@
 // event until it is acknowledged. An endpoint handles each event once, and acknowledges
 // it only after that is done.
 //
-//	endpoint, err := callback.New(callback.Stripe(), guard, verify, book, nil)
+//	endpoint, err := callback.New(callback.Stripe(), guard, verify, book, &callback.Options{OnError: report})
 //	if err != nil {
 //		return err
 //	}
@@ -18,6 +18,8 @@
 //   - A [Verify], such as that of [VerifyStripe], proves that a delivery is the
 //     provider's.
 //   - A [Handler], which is your function, does what an event asks for.
+//   - Options.OnError, which is your function too, is told what was not acknowledged, and
+//     what the handler has rejected. Nothing else tells of it.
 //
 // # Where the promise ends
 //
