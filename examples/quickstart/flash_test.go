@@ -86,17 +86,19 @@ func TestFlashOnAccount(t *testing.T) {
 					t.Errorf("%s again: got %d %q, want 409 already-yours", path, a.status, a.body)
 				}
 			}
-			pay := func(status string) {
+			pay := func(id, status string) {
 				t.Helper()
-				form := "notify_id=" + status + "&out_trade_no=" + placed.Order + "&trade_status=" + status
+				form := "notify_id=" + id + "&out_trade_no=" + placed.Order + "&trade_status=" + status
 				if a := tell(t, url+"/callbacks/alipay", form, "ok"); a.status != 200 || a.body != "success" {
 					t.Errorf("got %d %q, want 200 success", a.status, a.body)
 				}
 			}
-			pay("WAIT_BUYER_PAY")
-			assertShelf(t, url+"/flash/phone", flashUnits-1, 0)
+			for id, status := range map[string]string{"awaited": "WAIT_BUYER_PAY", "refund": "TRADE_SUCCESS&gmt_refund=2026&out_biz_no=1"} {
+				pay(id, status)
+				assertShelf(t, url+"/flash/phone", flashUnits-1, 0)
+			}
 			for range 2 {
-				pay("TRADE_SUCCESS")
+				pay("paid", "TRADE_SUCCESS")
 				assertShelf(t, url+"/flash/phone", flashUnits-1, 1)
 			}
 		})
