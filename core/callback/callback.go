@@ -149,7 +149,7 @@ func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts
 		faults = append(faults, fmt.Errorf("guard: %w", err))
 	} else if kept := guard.Retention(); kept < p.Retention {
 		faults = append(faults, fmt.Errorf(
-			"the guard's Retention is %v: use at least %v, for as long %s may send an event again", kept, p.Retention, p.Name))
+			"the guard's Retention is %v: use at least %v, for as long as %s may send an event again", kept, p.Retention, p.Name))
 	}
 	if verify == nil {
 		faults = append(faults, errors.New("verify is nil: without it anybody could send events"))

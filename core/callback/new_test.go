@@ -22,7 +22,7 @@ func TestConstructorFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = callback.New(callback.Adyen(), short, demoVerify, (&shop{}).book, nil)
-		if err == nil || !strings.Contains(err.Error(), "Retention is 24h0m0s: use at least 744h0m0s") {
+		if err == nil || !strings.Contains(err.Error(), "Retention is 24h0m0s: use at least 744h0m0s, for as long as adyen may send an event again") {
 			t.Errorf("got %v, want an error with the least Retention", err)
 		}
 		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", nil)
