@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -17,8 +18,10 @@ const (
 	shopifyNew = "Shopify-"
 )
 
-func shopifyField(d *Delivery, name string) (string, error) {
-	return oneOf(d, shopifyNew+name, shopifyOld+name)
+// shopifyField returns a field that is not signed, or "". So it proves nothing, and is no
+// reason to refuse a delivery.
+func shopifyField(d *Delivery, name string) string {
+	return cmp.Or(d.Header.Get(shopifyNew+name), d.Header.Get(shopifyOld+name))
 }
 
 // Shopify returns the preset of Shopify's webhooks, and of its events, whose header fields
@@ -26,29 +29,23 @@ func shopifyField(d *Delivery, name string) (string, error) {
 //
 // Shopify signs the body alone, and its pages disagree on which id names an event. Two
 // subscriptions get one change under one Event-Id and under two Webhook-Ids. So the key of
-// an event is the hash of its body, and its DeliveryID is the topic and the Event-Id. The
-// price is that two events with the same bytes count as one, also two topics that report
-// one change: of the second, OnError is told ([ErrAnotherDelivery]). To handle such topics
-// apart, give each an endpoint with a Name of its own.
+// an event is the hash of its body, and its DeliveryID is the topic and the Event-Id, or the
+// Webhook-Id if there is no Event-Id, as with what Shopify calls events. The price is that
+// two events with the same bytes count as one, also two topics that report one change: of
+// the second, OnError is told ([ErrAnotherDelivery]). To handle such topics apart, give each
+// an endpoint with a Name of its own.
 //
-// A delivery without a topic or an Event-Id is malformed. The Order is the body's order_id,
-// or else its id, which is that of an order, a product or whatever the event is about. It is
-// empty if the body has two.
+// A delivery is not refused for what its header fields say or lack, except the signature.
+// The Order is the body's order_id, or else its id, which is that of an order, a product or
+// whatever the event is about. It is empty if the body has two.
 //
 // Shopify waits for 5 seconds, and sends again 8 times within 4 hours until a 2xx
 // (https://shopify.dev/docs/apps/build/webhooks).
 func Shopify() Preset {
 	orders := []jsonptr.Pointer{pointer("/order_id"), pointer("/id")}
 	p := plain("shopify", func(d *Delivery, payload []byte) ([]Item, error) {
-		topic, err := shopifyField(d, "Topic")
-		if err != nil {
-			return nil, malformed(err.Error())
-		}
-		id, err := shopifyField(d, "Event-Id")
-		if err != nil {
-			return nil, malformed(err.Error())
-		}
-		item := Item{DeliveryID: transition(topic, id), Transition: "sha256=" + digest(string(d.Body)), Payload: payload}
+		id := transition(shopifyField(d, "Topic"), cmp.Or(shopifyField(d, "Event-Id"), shopifyField(d, "Webhook-Id")))
+		item := Item{DeliveryID: id, Transition: "sha256=" + digest(string(d.Body)), Payload: payload}
 		if valid(payload) == nil {
 			p := &picker{json: payload}
 			if order := p.first(orders); p.err == nil { // one of two ids is not guessed
@@ -78,7 +75,8 @@ func VerifyShopify(secrets ...string) (Verify, error) {
 		return nil, err
 	}
 	return func(_ context.Context, d *Delivery) ([]byte, error) {
-		signature, err := shopifyField(d, "Hmac-Sha256")
+		const name = "Hmac-Sha256"
+		signature, err := oneOf(d, shopifyNew+name, shopifyOld+name)
 		if err != nil {
 			return nil, err
 		}
