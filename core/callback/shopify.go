@@ -33,7 +33,8 @@ func shopifyField(d *Delivery, name string) string {
 // Webhook-Id if there is no Event-Id, as with what Shopify calls events. The price is that
 // two events with the same bytes count as one, also two topics that report one change: of
 // the second, OnError is told ([ErrAnotherDelivery]). To handle such topics apart, give each
-// an endpoint with a Name of its own.
+// an endpoint with a Name of its own. The body of what Shopify calls events has no time, so
+// the same change a day later may have the same bytes: see Options.DistinctDeliveries.
 //
 // A delivery is not refused for what its header fields say or lack, except the signature.
 // The Order is the body's order_id, or else its id, which is that of an order, a product or
