@@ -22,9 +22,10 @@ type Options struct {
 	// with a 413. 0 means [DefaultMaxBody].
 	MaxBody int64
 	// Serialize, if it is set, keeps two events of one Order from running together: the
-	// second is answered with Later. As must not have made it. An event without an Order
-	// waits for no other, and OnError is told ([ErrNoOrder]). It costs two more round trips
-	// for each event.
+	// second waits for the first, as long as lock.Options.Wait says, also past the deadline.
+	// If that is in vain, it is answered with Later, and OnError is told (lock.ErrHeld). As
+	// must not have made it. An event without an Order waits for no other, and OnError is
+	// told ([ErrNoOrder]). It costs two more round trips for each event that need not wait.
 	Serialize *lock.Locker
 	// DistinctDeliveries makes two deliveries with equal bytes and different ids two
 	// events. It is for a preset with UnsignedID, such as [GitHub], and New refuses it for
@@ -44,7 +45,7 @@ type Options struct {
 	//     ([ErrCannotVerify]);
 	//   - a malformed delivery ([ErrMalformed]);
 	//   - an error of the handler, or a panic of Verify or of the handler;
-	//   - a claim that was lost;
+	//   - a claim that was lost, or a lock of Serialize that was held for too long;
 	//   - a deadline that passed ([ErrDeadline]);
 	//   - a Redis that did not answer.
 	//
@@ -52,8 +53,8 @@ type Options struct {
 	// given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of an
 	// event that was not handled because it was handled before under another DeliveryID
 	// ([ErrAnotherDelivery]). It is not told of a refused delivery that is no attack
-	// ([ErrNoAttack]), of an event or order that another delivery is handling, of a client
-	// that is gone, or of an event that was rejected before under the same DeliveryID. An
+	// ([ErrNoAttack]), of an event that another delivery is handling, of a client that is
+	// gone, or of an event that was rejected before under the same DeliveryID. An
 	// error about one event is an [*EventError], which has the event.
 	//
 	// Many goroutines call OnError at once, also after the request has been answered. The
@@ -81,8 +82,9 @@ var (
 	// preset or its Verify expects. It is refused, and OnError is told.
 	ErrMalformed = errors.New("callback: the delivery is malformed")
 	// ErrDeadline says that the provider was told to send again later, because Verify or
-	// the handler took longer than the preset's Deadline. The handler goes on. If Verify
-	// took too long, the handler is not called.
+	// the handler took longer than the preset's Deadline. The handler goes on, and so does
+	// an event that waits for Options.Serialize. If Verify took too long, the handler is not
+	// called.
 	ErrDeadline = errors.New("callback: the deadline passed")
 	// ErrRejected says that the handler has rejected an event: the error of [Reject] is this
 	// one, beside the handler's reason.
@@ -119,7 +121,8 @@ func (r *rejection) Unwrap() []error { return []error{ErrRejected, r.err} }
 // The endpoint acknowledges an event after the handler has finished with it and Redis has
 // noted that, and never before. It tells the provider to send again later
 //
-//   - if another delivery is handling the event;
+//   - if another delivery is handling the event, or another event of its order for longer
+//     than Serialize waits;
 //   - if the handler fails, panics or takes longer than the preset's Deadline;
 //   - if the claim was lost, Redis does not answer, whatever the guard's failure mode is, or
 //     the event is in doubt (idempotency.ErrInDoubt);

@@ -6,9 +6,9 @@ import (
 )
 
 // EventError is the error about one event that Options.OnError gets. Err is an error or a
-// panic of the handler, a rejection, a claim that was lost, a result that Redis did not
-// confirm, an event that is in doubt, [ErrAnotherDelivery] or [ErrNoOrder]. errors.Is and
-// errors.As look into Err.
+// panic of the handler, a rejection, a claim that was lost, a lock of Options.Serialize that
+// was not had, a result that Redis did not confirm, an event that is in doubt,
+// [ErrAnotherDelivery] or [ErrNoOrder]. errors.Is and errors.As look into Err.
 type EventError struct {
 	Provider string // Preset.Name
 	*Event          // what the handler gets: its Key is what guard.Resolve takes

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/lock"
 )
 
 // verdict is what became of an event. The worst verdict of a delivery counts.
@@ -103,9 +102,7 @@ func (e *Endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	ctx, release, err := e.serialized(ctx, event)
 	if err != nil {
 		outcome = idempotency.NothingDone()
-		if !errors.Is(err, lock.ErrHeld) {
-			e.tellOf(ctx, event, err)
-		}
+		e.tellOf(ctx, event, err)
 		return later
 	}
 	defer release()
@@ -145,7 +142,7 @@ func (e *Endpoint) serialized(ctx context.Context, event *Event) (context.Contex
 		e.tellOf(ctx, event, ErrNoOrder)
 		return ctx, func() {}, nil
 	}
-	held, err := e.opts.Serialize.Try(ctx, e.preset.Name+":"+event.Order)
+	held, err := e.opts.Serialize.Acquire(ctx, e.preset.Name+":"+event.Order)
 	if err != nil {
 		return ctx, nil, err
 	}

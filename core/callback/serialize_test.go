@@ -2,7 +2,9 @@ package callback_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,11 +18,12 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// Two events of one order do not run together.
+// Two events of one order do not run together. The second waits: GitHub, for one, does not
+// send it again.
 func TestSerialize(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: time.Minute})
+		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: time.Minute, Wait: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,18 +40,52 @@ func TestSerialize(t *testing.T) {
 			return nil
 		}}, callback.Alipay()
 		p.Deadline = time.Minute
-		h := endpoint(t, p, guardOf(t, rdb, prefix, idempotency.Reject{}, idempotency.Options{}), s, callback.Options{Serialize: locker})
-		first := make(chan response, 1)
-		go func() { first <- deliver(h, alipayForm) }()
+		g := guardOf(t, rdb, prefix, idempotency.Reject{}, idempotency.Options{})
+		h := endpoint(t, p, g, s, callback.Options{Serialize: locker})
+		var both sync.WaitGroup
+		both.Go(func() { deliver(h, alipayForm).is(t, p.Done) })
 		<-running
-		refund := providers()["Alipay"].another
-		deliver(h, refund).is(t, p.Later)
+		both.Go(func() { deliver(h, providers()["Alipay"].another).is(t, p.Done) })
+		redistest.Await(t, time.Minute, "the second to wait for the lock, or to be answered", func() bool {
+			return locker.Stats().Waiting == 1 || g.Stats().Abandoned > 0
+		})
+		if runs, _ := s.counts(); runs != 1 {
+			t.Errorf("while the first runs: got %d runs, want 1", runs)
+		}
+		close(finish)
+		both.Wait()
+		s.once(t, 2)
 		if len(s.told) != 0 {
 			t.Errorf("the hook got %v, want nothing", s.told)
 		}
-		close(finish)
-		if got := <-first; got != of(p.Done) {
-			t.Errorf("the first: got %+v, want %+v", got, of(p.Done))
+	})
+}
+
+// If the order is not free in time, the event is answered with Later and is not in doubt. The
+// hook is told, because the provider may not send it again.
+func TestSerializeInVain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: time.Minute, Wait: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, refund := callback.Alipay(), providers()["Alipay"].another
+		p.Deadline = time.Minute
+		var h http.Handler
+		s := &shop{handle: func(_ context.Context, e *callback.Event) error {
+			if e.DeliveryID == "n1" {
+				deliver(h, refund).is(t, p.Later)
+			}
+			return nil
+		}}
+		h = endpoint(t, p, guardOf(t, rdb, prefix, idempotency.Reject{}, idempotency.Options{}), s, callback.Options{Serialize: locker})
+		deliver(h, alipayForm).is(t, p.Done)
+		if len(s.told) != 1 || !s.heard(lock.ErrHeld) {
+			t.Fatalf("the hook got %v, want %v alone", s.told, lock.ErrHeld)
+		}
+		if event, is := errors.AsType[*callback.EventError](s.told[0]); !is || event.DeliveryID != "n2" {
+			t.Errorf("the hook got %v, want an EventError of the event that waited", s.told)
 		}
 		deliver(h, refund).is(t, p.Done)
 		s.once(t, 2)
