@@ -39,7 +39,8 @@ func TestAnEventUnderAnotherID(t *testing.T) {
 	})
 }
 
-// TestAnEventUnderAnotherIDThatIsNotDone: the id changes nothing.
+// TestAnEventUnderAnotherIDThatIsNotDone is handled, unless the first is just being handled.
+// Then the hook is told: GitHub does not send it again.
 func TestAnEventUnderAnotherIDThatIsNotDone(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -70,9 +71,10 @@ func TestAnEventUnderAnotherIDThatIsNotDone(t *testing.T) {
 			return nil
 		}
 		deliver(h, "runs", "X-GitHub-Delivery", "d3").is(t, p.Done)
-		if s.heard(callback.ErrAnotherDelivery) {
-			t.Errorf("the hook got %v, want no %v of an event that was not done", s.told, callback.ErrAnotherDelivery)
+		if len(s.told) != 1 || !s.heard(callback.ErrAnotherDelivery) {
+			t.Errorf("of the delivery beside one that runs: the hook got %v, want %v alone", s.told, callback.ErrAnotherDelivery)
 		}
+		s.told = nil
 		s.handle = func(context.Context, *callback.Event) error { return callback.Reject(nil) }
 		deliver(h, "rejected", "X-GitHub-Delivery", "d5").is(t, p.Refused)
 		deliver(h, "rejected", "X-GitHub-Delivery", "d6").is(t, p.Refused)
@@ -80,6 +82,27 @@ func TestAnEventUnderAnotherIDThatIsNotDone(t *testing.T) {
 			t.Errorf("the hook got %v, want %v of an event that was rejected", s.told, callback.ErrAnotherDelivery)
 		}
 		s.once(t, 2)
+	})
+}
+
+// TestAnEventInDoubtUnderAnotherID: what Reconcile.Find has of another guard does not say that
+// the event was handled.
+func TestAnEventInDoubtUnderAnotherID(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		g := guardOf(t, rdb, prefix, idempotency.Reconcile{
+			Find: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+				return idempotency.Unknown(), idempotency.ErrNoResult
+			},
+		}, idempotency.Options{})
+		s, p := &shop{handle: func(context.Context, *callback.Event) error { return errBook }}, callback.GitHub()
+		h := endpoint(t, p, g, s, callback.Options{})
+		for _, id := range []string{"d1", "d2"} {
+			deliver(h, "body", "X-GitHub-Delivery", id).is(t, p.Later)
+		}
+		if !s.heard(idempotency.ErrInDoubt) || s.heard(callback.ErrAnotherDelivery) {
+			t.Errorf("the hook got %v, want %v, and no %v", s.told, idempotency.ErrInDoubt, callback.ErrAnotherDelivery)
+		}
 	})
 }
 

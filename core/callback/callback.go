@@ -51,11 +51,11 @@ type Options struct {
 	//
 	// It is also told of a rejection ([ErrRejected]), of a lock of Serialize that was not
 	// given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of an
-	// event that was not handled because it was handled before under another DeliveryID
+	// event that was not handled because it came before under another DeliveryID
 	// ([ErrAnotherDelivery]). It is not told of a refused delivery that is no attack
-	// ([ErrNoAttack]), of an event that another delivery is handling, of a client that is
-	// gone, or of an event that was rejected before under the same DeliveryID. An
-	// error about one event is an [*EventError], which has the event.
+	// ([ErrNoAttack]) or of a client that is gone. Nor is it told, except by
+	// ErrAnotherDelivery, of an event that another delivery is handling or that was rejected
+	// before. An error about one event is an [*EventError], which has the event.
 	//
 	// Many goroutines call OnError at once, also after the request has been answered. The
 	// answer waits for it, but not past the deadline. If it panics, the panic is
@@ -90,11 +90,12 @@ var (
 	// one, beside the handler's reason.
 	ErrRejected = errors.New("callback: the event was rejected")
 	// ErrAnotherDelivery says that an event was not handled, because one with the same
-	// Transition was handled before under another DeliveryID. The answer is that of the
-	// earlier event. The provider does not sign the DeliveryID (Preset.UnsignedID). Either
-	// somebody with a copy has sent it again, or the same has happened twice: read the
-	// present state from the provider's API, or set Options.DistinctDeliveries.
-	ErrAnotherDelivery = errors.New("callback: an event with the same bytes was handled before under another delivery id, so this one was not handled")
+	// Transition was handled before under another DeliveryID, or is being handled. The answer
+	// is that of the earlier event, or Later. The provider does not sign the DeliveryID
+	// (Preset.UnsignedID). Either somebody with a copy has sent it again, or the same has
+	// happened twice: read the present state from the provider's API, or set
+	// Options.DistinctDeliveries.
+	ErrAnotherDelivery = errors.New("callback: an event with the same bytes came before under another delivery id, so this one was not handled")
 	// ErrNoOrder says that Options.Serialize is set and Preset.Items found no Order of an
 	// event, so it was handled without the lock.
 	ErrNoOrder = errors.New("callback: the event has no order, so Serialize does not keep it apart from others")

@@ -48,19 +48,22 @@ func (e *Endpoint) event(ctx context.Context, event *Event) (v verdict) {
 
 func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
 	answer, err := e.guard.Begin(ctx, event.Key, e.fingerprint(event))
-	if errors.Is(err, idempotency.ErrMismatch) && !errors.Is(err, idempotency.ErrInDoubt) {
+	another := errors.Is(err, idempotency.ErrMismatch) && !errors.Is(err, idempotency.ErrInDoubt)
+	if another {
 		answer, err = e.guard.BeginAny(ctx, event.Key, e.fingerprint(event))
-		if answer.Done || errors.Is(err, idempotency.ErrNoResult) {
-			e.tellOf(ctx, event, ErrAnotherDelivery)
-		}
 	}
-	switch {
-	case errors.Is(err, idempotency.ErrInDoubt): // first, because it may wrap what Reconcile.Find has of a guard
+	if errors.Is(err, idempotency.ErrInDoubt) { // first, because it may wrap what Reconcile.Find has of a guard
 		e.tellOf(ctx, event, err)
 		return later
-	case errors.Is(err, idempotency.ErrInFlight):
+	}
+	inFlight, noResult := errors.Is(err, idempotency.ErrInFlight), errors.Is(err, idempotency.ErrNoResult)
+	if another && (answer.Done || inFlight || noResult) {
+		e.tellOf(ctx, event, ErrAnotherDelivery)
+	}
+	switch {
+	case inFlight:
 		return later
-	case errors.Is(err, idempotency.ErrNoResult):
+	case noResult:
 		return done
 	case err != nil: // a result that cannot be read may be that of a rejection
 		e.tellOf(ctx, event, err)
