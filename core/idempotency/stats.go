@@ -85,8 +85,8 @@ type Stats struct {
 func (g *Guard) Stats() Stats {
 	misuse.Made(g.made(), errGuard)
 	n := &g.count
-	running := n.running.Load() // before the conclusions, which a claim becomes
-	undo, late := g.undo.Stats(), g.late.Stats()
+	running := n.running.Load()                  // before the conclusions, which a claim becomes
+	late, undo := g.late.Stats(), g.undo.Stats() // a conclusion may begin to look for a claim
 	return Stats{
 		Begun: n.begun.Load(), Replayed: n.replayed.Load(), InFlight: n.inFlight.Load(), Mismatched: n.mismatched.Load(),
 		InDoubt: n.inDoubt.Load(), NoResult: n.noResult.Load(), Canceled: n.canceled.Load(), Failed: n.failed.Load(), Unguarded: n.unguarded.Load(),
