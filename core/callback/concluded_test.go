@@ -88,7 +88,7 @@ func TestOperatorsResolve(t *testing.T) {
 		}{
 			"Done":        {idempotency.DoneWith(nil), of(p.Done), 1, 0},
 			"DoneWithout": {idempotency.DoneWithout(), of(p.Done), 1, 0},
-			"Strange":     {idempotency.DoneWith([]byte("?")), of(p.Later), 1, 0},
+			"DoneWith":    {idempotency.DoneWith([]byte("a receipt")), of(p.Done), 1, 0},
 			"Rejected":    {idempotency.DoneWith([]byte("rejected")), of(p.Refused), 1, 0},
 			"NothingDone": {idempotency.NothingDone(), of(p.Done), 2, 1},
 		} {
@@ -150,6 +150,27 @@ func TestUnreadable(t *testing.T) {
 		s.once(t, 1)
 		if !s.heard(idempotency.ErrUnreadable) {
 			t.Errorf("the hook got %v, want %v", s.told, idempotency.ErrUnreadable)
+		}
+	})
+}
+
+// Whatever result Reconcile.Find has, the event is done.
+func TestReconcileFindsAResult(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		s, p := &shop{handle: func(context.Context, *callback.Event) error { return errBook }}, callback.Alipay()
+		g := guardOf(t, rdb, prefix, idempotency.Reconcile{
+			Find: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+				return idempotency.DoneWith([]byte("a receipt")), nil
+			},
+		}, idempotency.Options{})
+		h := endpoint(t, p, g, s, callback.Options{})
+		deliver(h, alipayForm).is(t, p.Later)
+		for range 2 {
+			deliver(h, alipayForm).is(t, p.Done)
+		}
+		if runs, _ := s.counts(); runs != 1 {
+			t.Errorf("got %d runs, want 1", runs)
 		}
 	})
 }

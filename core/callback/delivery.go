@@ -61,9 +61,9 @@ type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 //
 // A handler that knows that it has done nothing may conclude the claim with
 // idempotency.NothingDone and return an error, so that nothing is in doubt. Whenever the
-// handler itself concludes the claim, the provider is told to send again later. If it
-// concludes with a result of its own, the event is never acknowledged: only nil, DoneWithout
-// or an empty result stands for done.
+// handler itself concludes the claim, the provider is told to send again later. The next
+// delivery is then acknowledged if the claim was concluded with DoneWithout, or with DoneWith
+// and any result but "rejected".
 //
 // The handler may run again if its process died, or if it failed. So what it writes
 // should carry Event.Key under a unique constraint, in the transaction that does the

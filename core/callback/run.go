@@ -18,7 +18,7 @@ const (
 	later
 )
 
-// These are the results that the guard keeps for an event.
+// These are the results that neap keeps for an event.
 const (
 	resultDone     = "done"
 	resultRejected = "rejected"
@@ -70,15 +70,10 @@ func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
 		return later
 	case !answer.Done:
 		return e.claimed(answer.Claim, event)
-	}
-	switch string(answer.Result) {
-	case resultDone, "": // an operator or Reconcile may have noted ""
-		return done
-	case resultRejected:
+	case string(answer.Result) == resultRejected:
 		return rejected
 	}
-	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that neap did not write: %.20q", answer.Result))
-	return later
+	return done // also if an operator, Reconcile or the handler has noted a result of its own
 }
 
 // fingerprint tells apart the deliveries of one event. It is "" if their ids are signed.
