@@ -18,9 +18,10 @@ import (
 //
 // Adyen signs eight fields with colons between them, and escapes none. So if a field had
 // a colon in it, one signature would prove several events. Only merchantReference may
-// have colons. An item with a colon in another of these fields is malformed. So the
-// signature proves one event and one merchantReference
+// have colons. An item with a colon in another of these fields is malformed, and with it the
+// delivery. So the signature proves one event and one merchantReference
 // (https://docs.adyen.com/development-resources/webhooks/secure-webhooks/verify-hmac-signatures).
+// The merchantReference is the Order, which is empty if it is no text.
 //
 // Adyen waits for 10 seconds
 // (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events) and sends
@@ -55,9 +56,9 @@ func adyenItems(list jsonptr.Pointer, payload []byte) ([]Item, error) {
 			return nil, malformed(fmt.Sprintf("item %d: %v", i, err))
 		}
 		p := &picker{json: body}
-		items[i] = Item{
-			Transition: transition(p.must(adyenCode), p.must(adyenReference), p.must(adyenSuccess)),
-			Order:      p.maybe(adyenOrder), Payload: body,
+		items[i] = Item{Transition: transition(p.must(adyenCode), p.must(adyenReference), p.must(adyenSuccess)), Payload: body}
+		if items[i].Order, err = adyenOrder.Text(body); errors.Is(err, jsonptr.ErrAmbiguous) {
+			p.fault(adyenOrder.String(), err) // any other fault, such as half of a character, may be Adyen's own
 		}
 		for _, member := range adyenJoined {
 			if strings.Contains(p.maybe(member), ":") {

@@ -48,6 +48,28 @@ func TestAdyenLists(t *testing.T) {
 	}
 }
 
+// TestAdyenOrders: an item whose merchantReference is no text is an event without an order,
+// and the delivery's other items are found too. If it has two, only one of them is signed.
+func TestAdyenOrders(t *testing.T) {
+	t.Parallel()
+	item := func(members string) string {
+		return `{"eventCode":"c","pspReference":"p","success":"true"` + members + `}`
+	}
+	for members, order := range map[string]string{
+		"": "", `,"merchantReference":"o:1"`: "o:1", `,"merchantReference":"o\ud83d"`: "", `,"merchantReference":{}`: "", `,"merchantReference":1.5`: "",
+	} {
+		items, err := callback.Adyen().Items(nil, []byte(adyen(item(members), adyenOf("o2"))))
+		if err != nil || len(items) != 2 || items[0].Order != order || items[0].Transition != "c/p/true" || items[1].Order != "o2" {
+			t.Errorf("%s: got %+v, %v, want two items, the first with the order %q", members, items, err, order)
+		}
+	}
+	for _, members := range []string{`,"merchantReference":"o1","merchantReference":"o2"`, `,"merchantReference":"o1","MerchantReference":"o2"`} {
+		if items, err := callback.Adyen().Items(nil, []byte(adyen(item(members)))); !errors.Is(err, callback.ErrMalformed) {
+			t.Errorf("%s: got %+v, %v, want %v", members, items, err, callback.ErrMalformed)
+		}
+	}
+}
+
 // The body is what was signed, so the same body is the same event, whatever Verify
 // returns.
 func TestGitHubItems(t *testing.T) {
