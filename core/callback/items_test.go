@@ -93,7 +93,7 @@ func TestGitHubItems(t *testing.T) {
 func TestStandardWebhooksHaveOneID(t *testing.T) {
 	t.Parallel()
 	p := callback.StandardWebhooks("acme")
-	for _, header := range [][]string{nil, {"Webhook-Id", "a", "Webhook-Id", "b"}} {
+	for _, header := range [][]string{nil, {"Webhook-Id", "a", "Webhook-Id", "b"}, {"Webhook-Id", "a.b"}, {"Svix-Id", "a.b"}} {
 		if items, err := p.Items(delivery("{}", header...), nil); !errors.Is(err, callback.ErrMalformed) {
 			t.Errorf("%q: got %+v, %v, want %v", header, items, err, callback.ErrMalformed)
 		}

@@ -113,8 +113,9 @@ func digest(s string) string {
 // Deadline is 12 s and its Retention 4 days.
 //
 // The key of an event is that Name and the webhook-id, or svix-id, which is signed. The Name
-// belongs to it because another sender may use the same id. The specification's schedule sends
-// again for some 76 hours until a 2xx. It advises to wait for 15 to 30 seconds
+// belongs to it because another sender may use the same id. An id with a full stop in it, which
+// the specification forbids, is malformed, whatever Verify says. The specification's schedule
+// sends again for some 76 hours until a 2xx. It advises to wait for 15 to 30 seconds
 // (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
 func StandardWebhooks(sender string) Preset {
 	p := plain("webhooks-"+sender, func(d *Delivery, payload []byte) ([]Item, error) {

@@ -16,14 +16,22 @@ var svix = map[string]string{
 	standardwebhooks.HeaderWebhookSignature: "svix-signature",
 }
 
-// standardID returns the id of a delivery. It is the one that standardHeader has.
+// standardID returns the id of a delivery. It is the one that standardHeader has. A full stop
+// ends it in what is signed.
 func standardID(d *Delivery) (string, error) {
 	const name = standardwebhooks.HeaderWebhookID
-	return oneOf(d, name, svix[name])
+	id, err := oneOf(d, name, svix[name])
+	if err == nil && strings.Contains(id, ".") {
+		err = errors.New("webhook-id has a full stop in it")
+	}
+	return id, err
 }
 
 // standardHeader returns what the library is to verify, under the names that it knows.
 func standardHeader(d *Delivery) (http.Header, error) {
+	if _, err := standardID(d); err != nil {
+		return nil, err
+	}
 	header := http.Header{}
 	for name, other := range svix {
 		value, err := oneOf(d, name, other)
@@ -31,9 +39,6 @@ func standardHeader(d *Delivery) (http.Header, error) {
 			return nil, err
 		}
 		header.Set(name, value)
-	}
-	if strings.Contains(header.Get(standardwebhooks.HeaderWebhookID), ".") {
-		return nil, errors.New("webhook-id has a full stop in it")
 	}
 	return header, nil
 }
