@@ -65,9 +65,9 @@ type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 // delivery is then acknowledged if the claim was concluded with DoneWithout, or with DoneWith
 // and any result but "rejected".
 //
-// The handler may run again if its process died, or if it failed. So what it writes
-// should carry Event.Key under a unique constraint, in the transaction that does the
-// work.
+// The handler may run again if its process died, if Redis was away for longer than the
+// guard's lease, or if it failed. So what it writes should carry Event.Key under a unique
+// constraint, in the transaction that does the work.
 type Handler func(ctx context.Context, e *Event) error
 
 // Event is what a delivery reports, or one of several items of a delivery.

@@ -25,13 +25,13 @@
 //
 // The provider is told that an event is done only after the handler has returned nil and
 // Redis has noted it. Otherwise the provider is told to send the event again. It is then
-// handled, unless it was done by then. While Redis keeps its data, no event that was done
-// is handled again within the guard's Retention.
+// handled, unless Redis has noted by then that it was done. While Redis keeps its data, no
+// event of which it has noted that is handled again within the guard's Retention.
 //
-// If a process dies after the handler has booked and before Redis has noted it, it is not
-// known whether the event is done. The guard's policy decides. With Retry
-// the event is handled again. So the handler's own transaction should carry Event.Key
-// under a unique constraint.
+// If a process dies after the handler has booked and before Redis has noted it, or cannot
+// reach Redis until the claim's lease is over, it is not known whether the event is done. The
+// guard's policy decides. With Retry the event may be handled again. So the handler's own
+// transaction should carry Event.Key under a unique constraint.
 //
 // [Callbacks of payment providers] has a page for each provider.
 //
