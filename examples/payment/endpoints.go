@@ -216,6 +216,9 @@ func readGitHub(e *callback.Event) (entry, error) {
 		return nothing, err
 	}
 	s := event.Sponsorship
+	if s.ID == "" { // an event of another kind, of which many have the same actions
+		return nothing, nil
+	}
 	switch event.Action {
 	case "created":
 		return paid(s.ID, s.ID, s.Tier.Cents, "USD"), nil

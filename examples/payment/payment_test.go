@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/neap-go/neap/core/callback"
 )
 
 // TestPlay runs the program, which finds out by itself whether all is well.
@@ -34,5 +36,19 @@ func TestPlay(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGitHubEvents: a sponsorship is booked. A comment is "created" too, and is not.
+func TestGitHubEvents(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]entry{
+		`{"action":"created","sponsorship":{"node_id":"s1","tier":{"monthly_price_in_cents":1000}}}`: {"payment s1", "s1", 1000, "USD"},
+		`{"action":"created","issue":{"id":1},"comment":{"id":2}}`:                                   nothing,
+	} {
+		got, err := readGitHub(&callback.Event{Item: callback.Item{Payload: []byte(body)}})
+		if err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", body, got, err, want)
+		}
 	}
 }
