@@ -196,9 +196,12 @@ func get(ctx context.Context, client *http.Client, link string) ([]byte, error) 
 	default:
 		return nil, fmt.Errorf("%w: PayPal answers %d", callback.ErrCannotVerify, response.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, callback.DefaultMaxBody))
-	if err != nil {
+	text, err := io.ReadAll(io.LimitReader(response.Body, callback.DefaultMaxBody+1))
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", callback.ErrCannotVerify, err)
+	case len(text) > callback.DefaultMaxBody: // what is cut says nothing
+		return nil, fmt.Errorf("%w: PayPal answers more than %d bytes", callback.ErrCannotVerify, callback.DefaultMaxBody)
 	}
 	return text, nil
 }

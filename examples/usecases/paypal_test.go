@@ -394,6 +394,20 @@ func TestPayPalSignsACRC(t *testing.T) {
 	}
 }
 
+// An answer of the API that is too long to be read is not taken for another event's.
+func TestPayPalAnswersAtLength(t *testing.T) {
+	t.Parallel()
+	p, api := newPayPal(t), &payPal{}
+	look := PayPalLookup(PayPalVerify(webhookID, p.certs()), &http.Client{Transport: api}, "https://api.example")
+	for more, want := range map[int]error{0: nil, 1: callback.ErrCannotVerify} {
+		known := strings.Repeat(" ", callback.DefaultMaxBody-len(payPalEvent)+more) + payPalEvent
+		api.answer = func(*http.Request) (*http.Response, error) { return says(200, known), nil }
+		if payload, err := look(t.Context(), p.sends(t, payPalEvent)); !errors.Is(err, want) || want == nil && string(payload) != known {
+			t.Errorf("an answer of %d bytes: got %d bytes, %v, want %v", len(known), len(payload), err, want)
+		}
+	}
+}
+
 // The whole endpoint refuses a stranger, and asks the API nothing.
 func TestPayPalCallbacks(t *testing.T) {
 	t.Parallel()
