@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -107,7 +108,7 @@ func (c *console) shutdown(r *http.Request) <-chan struct{} {
 	begins := make(chan struct{})
 	first, loaded := c.servers.LoadOrStore(server, begins)
 	if !loaded {
-		server.RegisterOnShutdown(func() { close(begins) })
+		server.RegisterOnShutdown(sync.OnceFunc(func() { close(begins) })) // each call of Shutdown runs it
 	}
 	return first.(chan struct{})
 }

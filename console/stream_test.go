@@ -200,7 +200,7 @@ func (n noFlush) Header() http.Header         { return n.w.Header() }
 func (n noFlush) Write(p []byte) (int, error) { return n.w.Write(p) }
 func (n noFlush) WriteHeader(status int)      { n.w.WriteHeader(status) }
 
-// TestShutdownEndsStreams, of each server its own.
+// TestShutdownEndsStreams, of each server its own, and may be called again.
 func TestShutdownEndsStreams(t *testing.T) {
 	t.Parallel()
 	h := Handler(away(t), everyone, nil)
@@ -218,6 +218,9 @@ func TestShutdownEndsStreams(t *testing.T) {
 	began := time.Now()
 	if err := one.Config.Shutdown(t.Context()); err != nil || time.Since(began) > 30*time.Second {
 		t.Errorf("Shutdown while a page is open: got %v after %v, want it not to wait", err, time.Since(began))
+	}
+	if err := one.Config.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown again: got %v, want nothing left to do", err)
 	}
 	for {
 		if _, err := body.ReadString('\n'); err != nil {
