@@ -72,7 +72,7 @@ func (c *console) act(w http.ResponseWriter, r *http.Request) {
 		Primitive: o.Primitive, Name: o.Name, Key: o.Key, Do: o.Do,
 		For: time.Duration(o.Seconds) * time.Second, Units: o.Units, ID: o.ID,
 	}
-	found, err := do(r.Context(), &a)
+	found, err := do(context.WithoutCancel(r.Context()), &a) // for Acted: a client that leaves undoes nothing
 	if c.acted != nil {
 		c.acted(r, a, err)
 	}

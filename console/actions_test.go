@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,6 +120,28 @@ func TestLookingUpAndActing(t *testing.T) {
 		}
 		_ = slot.Release(ctx)
 		_ = held.Release(ctx) // which was forced
+	})
+}
+
+// TestAClientThatLeavesUndoesNothing: the action is done, and Acted hears that it was.
+func TestAClientThatLeavesUndoesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t)
+		must(s.limiter.TakeN(t.Context(), "alice", 2))(t)
+		var heard []error
+		h := Handler(s.redis.Client(), everyone, &Options{Actions: s.all(), Acted: func(_ *http.Request, _ Action, err error) { heard = append(heard, err) }})
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/act", strings.NewReader(`{"primitive":"limit","name":"api","key":"alice","do":"reset","confirmed":true}`))
+		r.Header.Set("Content-Type", "application/json")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if len(heard) != 1 || heard[0] != nil {
+			t.Errorf("Acted: got the errors %v, want one call, and no error", heard)
+		}
+		if d := must(s.limiter.Peek(t.Context(), "alice"))(t); d.Remaining != 2 {
+			t.Errorf("got %d left, want 2: it was reset", d.Remaining)
+		}
 	})
 }
 

@@ -28,8 +28,9 @@ type Options struct {
 	// be looked up too. Each action asks for confirmation. If some operators may look and others may act,
 	// mount two handlers.
 	Actions Primitives
-	// Acted hears of each action that was asked for, with its outcome, before the answer is sent. It is for an
-	// audit log, must be safe for concurrent use, and its panic propagates to the request. Nil hears nothing.
+	// Acted hears of each action that was asked for, with its outcome, before the answer is sent. The error is nil also
+	// if there was nothing to act upon. It is for an audit log, must be safe for concurrent use, and its panic
+	// propagates to the request. Nil hears nothing.
 	Acted func(r *http.Request, a Action, err error)
 	// MaxStreams is how many pages may be open at once; 0 means DefaultMaxStreams. A further page is answered with
 	// a 503 and a Retry-After; it says so and tries again. An open page takes some 0.2 MB.

@@ -273,7 +273,7 @@ func TestBothLanguagesSayAll(t *testing.T) {
 	if len(english) != len(chinese) {
 		t.Errorf("got %d words in English and %d in Chinese, want the same number", len(english), len(chinese))
 	}
-	asked := []string{"e.unknown primitive", "e.unknown action", "e.seconds", "e.request", // what the page may be told besides failures
+	asked := []string{"e.unknown primitive", "e.unknown action", "e.seconds", "e.request", "e.forbidden", "e.unreachable", "e.no answer", // what the page may be told besides failures
 		"tag.mismatched", "tag.no result", "tag.disagreed"}
 	for _, file := range must(fs.Glob(embedded, "assets/*"))(t) {
 		text := string(must(embedded.ReadFile(file))(t))

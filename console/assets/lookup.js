@@ -34,7 +34,7 @@ async function send(to, body) {
     if (response.status === 403) return { error: 'forbidden' };
     return await response.json();
   } catch {
-    return { error: 'unreachable' };
+    return { error: to === 'act' ? 'no answer' : 'unreachable' };
   }
 }
 

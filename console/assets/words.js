@@ -40,7 +40,7 @@ const en = {
   'e.empty': 'Type what to look up.', 'e.id': 'The id is missing.', 'e.units': 'That number of units is out of range.', 'e.seconds': 'That number of seconds is out of range.', 'e.quantity': 'That id was used for another number of units.',
   'e.unknown item': 'There is no such item.', 'e.disagrees': 'The record of the item disagrees with itself.', 'e.in flight': 'The work is still running.', 'e.not in doubt': 'The key is not in doubt.',
   'e.not executed': 'Redis did not do it.', 'e.maybe executed': 'Redis did not answer: it may have done it, or may do it yet.', 'e.configuration': 'Redis refuses it by its configuration: a right or a password is missing.',
-  'e.canceled': 'It took too long.', 'e.failed': 'It failed.', 'e.forbidden': 'You may not do that.', 'e.unreachable': 'The service could not be reached.',
+  'e.canceled': 'It took too long.', 'e.failed': 'It failed.', 'e.forbidden': 'You may not do that.', 'e.unreachable': 'The service could not be reached.', 'e.no answer': 'No answer: it may have been done, or may be done yet.',
   'e.unknown primitive': 'The service does not offer that any more. Load the page again.', 'e.unknown action': 'The service does not offer that action any more. Load the page again.', 'e.request': 'That is too long.',
 };
 const zh = {
@@ -84,7 +84,7 @@ const zh = {
   'e.empty': '请输入要查询的内容。', 'e.id': '缺少编号。', 'e.units': '数量超出范围。', 'e.seconds': '秒数超出范围。', 'e.quantity': '该编号已用于其他数量。',
   'e.unknown item': '没有该商品。', 'e.disagrees': '该商品的记录自相矛盾。', 'e.in flight': '任务仍在运行。', 'e.not in doubt': '该键的结果并非未知。',
   'e.not executed': 'Redis 没有执行。', 'e.maybe executed': 'Redis 未响应：可能已执行，也可能稍后执行。', 'e.configuration': 'Redis 的配置拒绝了操作：缺少权限或密码。',
-  'e.canceled': '耗时过长。', 'e.failed': '操作失败。', 'e.forbidden': '没有操作权限。', 'e.unreachable': '无法连接服务。',
+  'e.canceled': '耗时过长。', 'e.failed': '操作失败。', 'e.forbidden': '没有操作权限。', 'e.unreachable': '无法连接服务。', 'e.no answer': '没有收到回答：可能已执行，也可能稍后执行。',
   'e.unknown primitive': '服务已不再提供此项，请重新加载页面。', 'e.unknown action': '服务已不再提供此操作，请重新加载页面。', 'e.request': '内容过长。',
 };
 const all = { en, zh };
