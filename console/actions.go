@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -32,9 +33,18 @@ type Action struct {
 // act carries an action out, and reports whether there was anything to act upon.
 type act func(ctx context.Context, a *Action) (found bool, err error)
 
-// order is an Action as the page asks for it.
+// edition tells what is known of a lock or of a guard's key from what is known later. That of other things is zero.
+type edition struct {
+	Fence int64             `json:"fence"`
+	State idempotency.State `json:"state"`
+}
+
+var errChanged = errors.New("console: the key is not as it was when it was looked up")
+
+// order is an Action as the page asks for it, and what the operator has seen.
 type order struct {
 	query
+	edition
 
 	Do        string `json:"do"`
 	Confirmed bool   `json:"confirmed"`
@@ -56,9 +66,9 @@ func (c *console) act(w http.ResponseWriter, r *http.Request) {
 	if !decode(w, r, &o) {
 		return
 	}
-	do, is := c.things.all[o.id].actions[o.Do]
+	t := c.things.all[o.id]
 	switch {
-	case !is:
+	case t.actions[o.Do] == nil:
 		answer(w, http.StatusNotFound, failure{"unknown action"})
 		return
 	case !o.Confirmed:
@@ -72,7 +82,7 @@ func (c *console) act(w http.ResponseWriter, r *http.Request) {
 		Primitive: o.Primitive, Name: o.Name, Key: o.Key, Do: o.Do,
 		For: time.Duration(o.Seconds) * time.Second, Units: o.Units, ID: o.ID,
 	}
-	found, err := do(context.WithoutCancel(r.Context()), &a) // for Acted: a client that leaves undoes nothing
+	found, err := t.carryOut(context.WithoutCancel(r.Context()), &a, o.edition) // for Acted: a client that leaves undoes nothing
 	if c.acted != nil {
 		c.acted(r, a, err)
 	}
@@ -81,6 +91,20 @@ func (c *console) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, done{found})
+}
+
+// carryOut carries an action out, unless the key is not as the operator has seen it.
+func (t *thing) carryOut(ctx context.Context, a *Action, seen edition) (found bool, err error) {
+	if t.now != nil {
+		now, err := t.now(ctx, a.Key)
+		if err == nil && now != seen {
+			err = errChanged
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return t.actions[a.Do](ctx, a)
 }
 
 func limiterThing(l *limit.Limiter) thing {
@@ -92,7 +116,11 @@ func limiterThing(l *limit.Limiter) thing {
 }
 
 func lockerThing(l *lock.Locker) thing {
-	return thing{look: lookLock(l), order: []string{"force"}, actions: map[string]act{
+	now := func(ctx context.Context, key string) (edition, error) {
+		s, err := l.Inspect(ctx, key)
+		return edition{Fence: s.Fence}, err
+	}
+	return thing{look: lookLock(l), now: now, order: []string{"force"}, actions: map[string]act{
 		"force": func(ctx context.Context, a *Action) (bool, error) { return l.ForceRelease(ctx, a.Key) },
 	}}
 }
@@ -101,7 +129,11 @@ func guardThing(g *idempotency.Guard) thing {
 	resolve := func(as func() idempotency.Outcome) act {
 		return func(ctx context.Context, a *Action) (bool, error) { return true, g.Resolve(ctx, a.Key, as()) }
 	}
-	return thing{look: lookRecord(g), order: []string{"nothing done", "done", "forget"}, actions: map[string]act{
+	now := func(ctx context.Context, key string) (edition, error) {
+		r, err := g.Inspect(ctx, key)
+		return edition{r.Fence, r.State}, err
+	}
+	return thing{look: lookRecord(g), now: now, order: []string{"nothing done", "done", "forget"}, actions: map[string]act{
 		"nothing done": resolve(idempotency.NothingDone),
 		"done":         resolve(idempotency.DoneWithout),
 		"forget":       func(ctx context.Context, a *Action) (bool, error) { return g.Forget(ctx, a.Key) },

@@ -93,13 +93,13 @@ func TestLookingUpAndActing(t *testing.T) {
 			{"lookup", `{"primitive":"inflight","name":"slots","key":"alice"}`, `200 {"inFlight":1}`},
 			{"act", `{"primitive":"inflight","name":"slots","key":"alice","do":"reset","confirmed":true}`, `404 {"error":"unknown action"}`},
 			{"lookup", `{"primitive":"lock","name":"jobs","key":"nightly"}`, `200 {"held":true,"owner":"worker-1","holds":1,"fence":946684800000000,"lease":30000}`},
-			{"act", `{"primitive":"lock","name":"jobs","key":"nightly","do":"force","confirmed":true}`, `200 {"found":true}`},
+			{"act", `{"primitive":"lock","name":"jobs","key":"nightly","do":"force","confirmed":true,"fence":946684800000000}`, `200 {"found":true}`},
 			{"lookup", `{"primitive":"lock","name":"jobs","key":"nightly"}`, `200 {"held":false,"owner":"","holds":0,"fence":946684800000000,"lease":0}`},
 			{"lookup", `{"primitive":"guard","name":"orders","key":"order-1"}`, `200 {"state":"in doubt","attempt":1,"fence":946684800000000,"lease":0,"expires":`},
-			{"act", `{"primitive":"guard","name":"orders","key":"order-1","do":"done","confirmed":true}`, `200 {"found":true}`},
+			{"act", `{"primitive":"guard","name":"orders","key":"order-1","do":"done","confirmed":true,"fence":946684800000000,"state":"in doubt"}`, `200 {"found":true}`},
 			{"lookup", `{"primitive":"guard","name":"orders","key":"order-1"}`, `200 {"state":"noresult"`},
-			{"act", `{"primitive":"guard","name":"orders","key":"order-1","do":"nothing done","confirmed":true}`, `409 {"error":"not in doubt"}`},
-			{"act", `{"primitive":"guard","name":"orders","key":"order-1","do":"forget","confirmed":true}`, `200 {"found":true}`},
+			{"act", `{"primitive":"guard","name":"orders","key":"order-1","do":"nothing done","confirmed":true,"fence":946684800000000,"state":"noresult"}`, `409 {"error":"not in doubt"}`},
+			{"act", `{"primitive":"guard","name":"orders","key":"order-1","do":"forget","confirmed":true,"fence":946684800000000,"state":"noresult"}`, `200 {"found":true}`},
 			{"lookup", `{"primitive":"guard","name":"orders","key":"order-1"}`, `200 {"state":"","attempt":0`},
 			{"act", `{"primitive":"stock","name":"shop","key":"chair","do":"restock","confirmed":true,"units":3,"id":"d-1"}`, `200 {"found":true}`},
 			{"lookup", `{"primitive":"stock","name":"shop","key":"chair"}`, `200 {"units":8,"left":8,"held":0,"sold":0,"lifetime":3600000}`},
@@ -120,6 +120,43 @@ func TestLookingUpAndActing(t *testing.T) {
 		}
 		_ = slot.Release(ctx)
 		_ = held.Release(ctx) // which was forced
+	})
+}
+
+// TestAnActionIsAboutWhatWasLookedUp: the next holder's lock, and the next run of a key, are not ended in place of the last.
+func TestAnActionIsAboutWhatWasLookedUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s := newService(t)
+		var heard []error
+		h := Handler(s.redis.Client(), everyone, &Options{Actions: s.all(), Acted: func(_ *http.Request, _ Action, err error) { heard = append(heard, err) }})
+		held := must(s.locker.As("worker-1").Try(ctx, "nightly"))(t)
+		run := must(s.guard.Begin(ctx, "order-1", ""))(t)
+		seen := fmt.Sprintf(`"confirmed":true,"fence":%d`, held.Fence())
+		if err := errors.Join(held.Release(ctx), run.Claim.Conclude(ctx, idempotency.DoneWithout())); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		next := must(s.locker.As("worker-2").Try(ctx, "nightly"))(t)
+		for _, body := range []string{
+			`{"primitive":"lock","name":"jobs","key":"nightly","do":"force",` + seen + `}`,
+			`{"primitive":"lock","name":"jobs","key":"nightly","do":"force","confirmed":true}`,
+			`{"primitive":"guard","name":"orders","key":"order-1","do":"forget","state":"pending",` + seen + `}`,
+		} {
+			if status, text := post(h, "act", body); status != 409 || text != `{"error":"changed"}` {
+				t.Errorf("%s: got %d %s, want 409, that it has changed", body, status, text)
+			}
+		}
+		if len(heard) != 3 || heard[0] == nil {
+			t.Errorf("Acted: got the errors %v, want three", heard)
+		}
+		if r := must(s.guard.Inspect(ctx, "order-1"))(t); r.State != idempotency.NoResult {
+			t.Errorf("got the record %+v, want it not forgotten", r)
+		}
+		if err := next.Release(ctx); err != nil {
+			t.Errorf("the next holder: got %v, want its lock not ended", err)
+		}
 	})
 }
 
@@ -248,6 +285,7 @@ func TestErrorsAreNames(t *testing.T) {
 		{stock.ErrDisagrees, `409 {"error":"disagrees"}`},
 		{idempotency.ErrInFlight, `409 {"error":"in flight"}`},
 		{idempotency.ErrNotInDoubt, `409 {"error":"not in doubt"}`},
+		{errChanged, `409 {"error":"changed"}`},
 		{&script.Error{Class: script.ErrNotExecuted, Err: errors.New("alice")}, `503 {"error":"not executed"}`},
 		{&script.Error{Class: script.ErrMaybeExecuted, Err: errors.New("alice")}, `503 {"error":"maybe executed"}`},
 		{&script.Error{Class: script.ErrConfiguration, Err: errors.New("alice")}, `503 {"error":"configuration"}`},

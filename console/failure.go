@@ -37,6 +37,7 @@ var failures = []struct {
 	{stock.ErrDisagrees, "disagrees", http.StatusConflict},
 	{idempotency.ErrInFlight, "in flight", http.StatusConflict},
 	{idempotency.ErrNotInDoubt, "not in doubt", http.StatusConflict},
+	{errChanged, "changed", http.StatusConflict},
 	{script.ErrNotExecuted, "not executed", http.StatusServiceUnavailable},
 	{script.ErrMaybeExecuted, "maybe executed", http.StatusServiceUnavailable},
 	{script.ErrConfiguration, "configuration", http.StatusServiceUnavailable},

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -30,8 +31,9 @@ type id struct {
 // thing is a primitive that the page offers.
 type thing struct {
 	look    look
-	actions map[string]act // nil if it may be looked up alone
-	order   []string       // of the actions on the page
+	now     func(ctx context.Context, key string) (edition, error) // nil if it has no editions
+	actions map[string]act                                         // nil if it may be looked up alone
+	order   []string                                               // of the actions on the page
 }
 
 // offer tells the page of a thing.

@@ -112,7 +112,7 @@ function actionForm(action) {
 
 // confirmed asks whether the operator means it, and carries it out then. The dialog gives the focus back.
 function confirmed(action, more) {
-  const { thing, key } = shown;
+  const { thing, key, found } = shown;
   const dialog = $('confirm');
   set($('confirm-title'), say(`a.${action}`));
   set($('confirm-text'), say(`c.${action}`, { ...more, key, name: thing.name }));
@@ -120,7 +120,8 @@ function confirmed(action, more) {
   dialog.returnValue = '';
   dialog.onclose = async () => {
     if (dialog.returnValue !== 'yes') return;
-    const answer = await send('act', { primitive: thing.primitive, name: thing.name, key, do: action, confirmed: true, ...more });
+    const seen = { fence: found.fence, state: found.state }; // of locks and guards
+    const answer = await send('act', { primitive: thing.primitive, name: thing.name, key, do: action, confirmed: true, ...seen, ...more });
     await look(thing, key);
     const text = answer.error ? say(`e.${answer.error}`) : answer.found ? say('did', { what: say(`a.${action}`) }) : say('nothing', { key });
     $('found').prepend(make('p', { className: answer.error ? 'bad' : answer.found ? 'good' : 'warn' }, text));
