@@ -50,13 +50,14 @@ async function look(thing, key) {
 }
 
 function draw() {
-  const { thing, found } = shown;
+  const { thing, key, found } = shown;
+  const about = make('p', {}, say('about', { what: key, of: say('called', { what: say(thing.primitive), name: thing.name }) }));
   if (found.error) {
-    $('found').replaceChildren(make('p', { className: 'bad' }, say(`e.${found.error}`)));
+    $('found').replaceChildren(about, make('p', { className: 'bad' }, say(`e.${found.error}`)));
     $('actions').replaceChildren();
     return;
   }
-  $('found').replaceChildren(...views[thing.primitive](found));
+  $('found').replaceChildren(about, ...views[thing.primitive](found));
   $('actions').replaceChildren(...thing.actions.filter((a) => (a !== 'ban' && a !== 'unban') || found.canBan).map(actionForm));
 }
 
@@ -120,11 +121,13 @@ function confirmed(action, more) {
   dialog.returnValue = '';
   dialog.onclose = async () => {
     if (dialog.returnValue !== 'yes') return;
+    const then = asked;
     const seen = { fence: found.fence, state: found.state }; // of locks and guards
     const answer = await send('act', { primitive: thing.primitive, name: thing.name, key, do: action, confirmed: true, ...seen, ...more });
+    const text = answer.error ? say('called', { what: key, name: say(`e.${answer.error}`) }) : answer.found ? say('did', { key, what: say(`a.${action}`) }) : say('nothing', { key });
+    $('outcome').replaceChildren(make('p', { className: answer.error ? 'bad' : answer.found ? 'good' : 'warn' }, text));
+    if (then !== asked) return; // something else was looked up since, and stays
     await look(thing, key);
-    const text = answer.error ? say(`e.${answer.error}`) : answer.found ? say('did', { what: say(`a.${action}`) }) : say('nothing', { key });
-    $('found').prepend(make('p', { className: answer.error ? 'bad' : answer.found ? 'good' : 'warn' }, text));
     form.key.focus();
   };
   dialog.showModal();
@@ -134,5 +137,6 @@ form.of.addEventListener('change', label);
 form.addEventListener('submit', (event) => {
   event.preventDefault();
   const thing = things[Number(form.of.value)];
+  $('outcome').replaceChildren();
   if (thing) look(thing, form.key.value);
 });

@@ -220,7 +220,7 @@ func TestTheKeyboardAlone(t *testing.T) {
 	p.tab("#confirm-yes")
 	p.press(kb.Enter)
 	// The window may have ended a moment ago: then there was nothing to reset.
-	p.wants(`/Done: Reset\.|There was nothing to act upon/.test(document.querySelector("#found").textContent) && document.activeElement.name === "key"`)
+	p.wants(`/Done for “you”: Reset\.|There was nothing to act upon/.test(document.querySelector("#outcome").textContent) && document.activeElement.name === "key"`)
 }
 
 // TestHostileNamesStayText on the page, in the question and in the answer.
@@ -233,7 +233,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	p.must(p.do(click("#actions form[data-action=reset] button")))
 	p.wants(`document.querySelector("#confirm-text").textContent.includes(` + strconv.Quote(hostile) + `)`)
 	p.must(p.do(click("#confirm-yes")))
-	p.wants(`document.querySelector("#found").textContent.includes(` + strconv.Quote(hostile) + `)`) // there was nothing to reset
+	p.wants(`["#found", "#outcome"].every((of) => document.querySelector(of).textContent.includes(` + strconv.Quote(hostile) + `))`) // there was nothing to reset
 	if got := p.is(`document.querySelectorAll("img, main script").length`); got != "0" {
 		t.Errorf("got %s elements made of a subject, want none", got)
 	}
@@ -265,6 +265,30 @@ func TestALateAnswerIsNotAnothers(t *testing.T) {
 	}
 	p.must(p.do(click("#actions form[data-action=reset] button")))
 	p.wants(`document.querySelector("#confirm-text").textContent.includes("quick")`)
+}
+
+// TestALateOutcomeIsNotAnothers: the figures stay those of what was looked up last, and the outcome names what it is about.
+func TestALateOutcomeIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	p := open(t, "/console/")
+	p.is(`(() => { const ask = fetch; window.fetch = async (to, what) => {
+		const answer = await ask(to, what);
+		if (to === "act") await new Promise((go) => { window.arrive = go; });
+		return answer;
+	}; })()`)
+	const key, find = `input[name=key]`, `#lookup-form button`
+	p.must(p.do(chromedp.SendKeys(chromedp.CSS(key), "first"), click(find)))
+	p.wants(`document.querySelector("#found").textContent.startsWith("first (limit: ")`)
+	p.must(p.do(click("#actions form[data-action=reset] button"), click("#confirm-yes")))
+	p.wants(`window.arrive !== undefined`)
+	p.is(`document.querySelector("input[name=key]").value = ""`)
+	p.must(p.do(chromedp.SendKeys(chromedp.CSS(key), "second"), click(find)))
+	p.wants(`document.querySelector("#found").textContent.startsWith("second (limit: ")`)
+	p.is(`window.arrive()`)
+	p.wants(`document.querySelector("#outcome").textContent.includes("“first”")`)
+	if got := p.is(`document.querySelector("#found").textContent`); !strings.HasPrefix(got, "second (limit: ") {
+		t.Errorf("got the figures %q, want those of what was looked up last", got)
+	}
 }
 
 // TestItComesBack: the page says that the service is gone, and goes on when it is there again.
