@@ -250,7 +250,7 @@ func TestOthersPagesPostNothing(t *testing.T) {
 			if w := askWith(h, "PUT", "/"+to, body, "Content-Type", "application/json"); w.Code != 405 || w.Header().Get("Allow") != "POST" {
 				t.Errorf("PUT %s: got %d, want 405", to, w.Code)
 			}
-			for _, bad := range []string{"", "{", `{"other":1}`, `{"key":"` + strings.Repeat("x", maxBody) + `"}`} {
+			for _, bad := range []string{"", "{", `{"other":1}`, `{"units":1.5}`, `{"units":1e21}`, `{"key":"` + strings.Repeat("x", maxBody) + `"}`} {
 				if status, text := post(h, to, bad); status != 400 || text != `{"error":"request"}` {
 					t.Errorf("%s of %.20s: got %d %s, want 400", to, bad, status, text)
 				}

@@ -25,7 +25,7 @@ const en = {
   'f.units': 'Units', 'f.for': 'For sale', 'f.held': 'Held', 'f.sold': 'Sold', free: 'free', taken: 'held', 'f.shadow': 'shadow',
   's.': 'unknown key', 's.pending': 'running, or its process is gone', 's.free': 'nothing done', 's.done': 'done', 's.noresult': 'done, without a result', 's.in doubt': 'in doubt',
   'a.reset': 'Reset', 'a.ban': 'Ban', 'a.unban': 'Lift the ban', 'a.force': 'Force the lock', 'a.nothing done': 'Resolve: nothing was done', 'a.done': 'Resolve: it was done', 'a.forget': 'Forget', 'a.restock': 'Restock',
-  'c.reset': 'Forget what “{key}” has used of {name}? It may use all of it again at once.',
+  'c.reset': 'Forget what “{key}” has used of {name}, and lift its hold if it has one? It may use all of it again at once.',
   'c.ban': 'Ban “{key}” under {name} for {seconds} s? Each of its requests is denied.',
   'c.unban': 'Lift the ban of “{key}” under {name}, and forget the denials before?',
   'c.force': 'End the lock “{key}” of {name}? If its holder is alive, two may work side by side.',
@@ -41,7 +41,7 @@ const en = {
   'e.unknown item': 'There is no such item.', 'e.disagrees': 'The record of the item disagrees with itself.', 'e.in flight': 'The work is still running.', 'e.not in doubt': 'The key is not in doubt.', 'e.changed': 'It has changed since it was looked up: look again.',
   'e.not executed': 'Redis did not do it.', 'e.maybe executed': 'Redis did not answer: it may have done it, or may do it yet.', 'e.configuration': 'Redis refuses it by its configuration: a right or a password is missing.',
   'e.canceled': 'It took too long.', 'e.failed': 'It failed.', 'e.forbidden': 'You may not do that.', 'e.unreachable': 'The service could not be reached.', 'e.no answer': 'No answer: it may have been done, or may be done yet.',
-  'e.unknown primitive': 'The service does not offer that any more. Load the page again.', 'e.unknown action': 'The service does not offer that action any more. Load the page again.', 'e.request': 'That is too long.',
+  'e.unknown primitive': 'The service does not offer that any more. Load the page again.', 'e.unknown action': 'The service does not offer that action any more. Load the page again.', 'e.request': 'That is too long, or a number in it is not whole.',
 };
 const zh = {
   skip: '跳到数据', connecting: '正在连接…', pause: '暂停', go: '继续', paused: '已暂停',
@@ -69,7 +69,7 @@ const zh = {
   'f.units': '总数', 'f.for': '可售', 'f.held': '预留', 'f.sold': '售出', free: '空闲', taken: '被持有', 'f.shadow': '影子',
   's.': '未知的键', 's.pending': '运行中，或其进程已消失', 's.free': '未执行', 's.done': '已完成', 's.noresult': '已完成，无结果', 's.in doubt': '结果未知',
   'a.reset': '重置', 'a.ban': '封禁', 'a.unban': '解除封禁', 'a.force': '强制释放', 'a.nothing done': '裁定：未执行', 'a.done': '裁定：已完成', 'a.forget': '删除记录', 'a.restock': '补货',
-  'c.reset': '清除“{key}”在 {name} 中的用量？它可以立即再次用满。',
+  'c.reset': '清除“{key}”在 {name} 中的用量，并解除可能存在的暂停？它可以立即再次用满。',
   'c.ban': '在 {name} 中封禁“{key}” {seconds} 秒？它的每个请求都会被拒绝。',
   'c.unban': '解除“{key}”在 {name} 中的封禁，并清除之前的拒绝次数？',
   'c.force': '结束 {name} 的锁“{key}”？如果持有者仍在运行，可能有两个任务同时执行。',
@@ -85,7 +85,7 @@ const zh = {
   'e.unknown item': '没有该商品。', 'e.disagrees': '该商品的记录自相矛盾。', 'e.in flight': '任务仍在运行。', 'e.not in doubt': '该键的结果并非未知。', 'e.changed': '查询之后已有变化，请重新查看。',
   'e.not executed': 'Redis 没有执行。', 'e.maybe executed': 'Redis 未响应：可能已执行，也可能稍后执行。', 'e.configuration': 'Redis 的配置拒绝了操作：缺少权限或密码。',
   'e.canceled': '耗时过长。', 'e.failed': '操作失败。', 'e.forbidden': '没有操作权限。', 'e.unreachable': '无法连接服务。', 'e.no answer': '没有收到回答：可能已执行，也可能稍后执行。',
-  'e.unknown primitive': '服务已不再提供此项，请重新加载页面。', 'e.unknown action': '服务已不再提供此操作，请重新加载页面。', 'e.request': '内容过长。',
+  'e.unknown primitive': '服务已不再提供此项，请重新加载页面。', 'e.unknown action': '服务已不再提供此操作，请重新加载页面。', 'e.request': '内容过长，或其中的数字不是整数。',
 };
 const all = { en, zh };
 const root = document.documentElement;
