@@ -56,6 +56,10 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request) {
 	if !reads(w, r) {
 		return
 	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" { // a page of another origin could hold all streams
+		http.Error(w, "forbidden", http.StatusForbidden)
+		return
+	}
 	if !c.room.enter() {
 		w.Header().Set("Retry-After", strconv.Itoa(int(lasts/time.Second)))
 		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)

@@ -193,6 +193,17 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
+// TestOthersPagesOpenNoStream: a page of another origin, which cannot read one, could keep operators from theirs.
+func TestOthersPagesOpenNoStream(t *testing.T) {
+	t.Parallel()
+	h := Handler(away(t), everyone, nil)
+	for site, want := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200} {
+		if w := ask(h, http.MethodGet, "/events", "Sec-Fetch-Site", site); w.Code != want {
+			t.Errorf("a stream for what a browser calls %s: got %d, want %d", site, w.Code, want)
+		}
+	}
+}
+
 // noFlush hides what a writer has besides.
 type noFlush struct{ w http.ResponseWriter }
 
