@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -84,6 +85,23 @@ func TestAFullOutput(t *testing.T) {
 	var errs bytes.Buffer
 	code := run(t.Context(), []string{"top", "--json", "--url", "redis://127.0.0.1:1"}, system{strings.NewReader(""), full{}, &errs, noEnv})
 	said{code, "", errs.String()}.wants(t, exitAway, "refused")
+}
+
+// TestAnOutputThatNobodyReads, as that of head once it has enough: the status says so, and neap says nothing.
+func TestAnOutputThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	reader, output, err := os.Pipe()
+	must(t, err)
+	must(t, reader.Close())
+	defer output.Close()
+	var errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "completion", "bash")
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	cmd.Stdout, cmd.Stderr = output, &errs
+	_ = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code != exitOutput || errs.Len() > 0 {
+		t.Errorf("got the status %d and %q, want %d and nothing said", code, errs.String(), exitOutput)
+	}
 }
 
 // TestAnEmptySubject is a wrong command line, for each command that takes one.

@@ -57,6 +57,7 @@ func main() {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the library's hints are for services
 	// What is ignored stays so, such as the interrupt in the background of a script. Go tells that of no SIGTERM.
 	ends := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM}, signal.Ignored)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write that nobody reads is an error, and not the end of neap
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	code := run(ctx, os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Getenv})
 	stop()

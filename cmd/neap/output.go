@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 	"unicode"
@@ -161,8 +162,11 @@ func (s *sink) Write(p []byte) (n int, err error) {
 
 // failed is the error if something could not be printed.
 func (s *sink) failed() error {
-	if s.err == nil {
+	switch {
+	case s.err == nil:
 		return nil
+	case errors.Is(s.err, syscall.EPIPE): // its reader has enough, as head has
+		return &failure{exitOutput, errSilent}
 	}
 	return &failure{exitOutput, fmt.Errorf("the output could not be written: %w; if you asked for a change, it may have happened: look again", s.err)}
 }
