@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/neap-go/neap/core/lock"
@@ -24,12 +25,15 @@ type keeper struct {
 	cmd  *exec.Cmd
 	what string // is locked
 
-	lost   error // why the command was ended
-	spared bool  // the command had ended when the lock was kept for the rest of --at-least
+	lost   error          // why the command was ended
+	spared bool           // the command had ended when the lock was kept for the rest of --at-least
+	saying sync.WaitGroup // what sayf has not written yet
 }
 
-// groupPoll is how often the keeper looks whether what the command began is gone.
-const groupPoll = 10 * time.Millisecond
+const (
+	groupPoll = 10 * time.Millisecond // how often the keeper looks whether what the command began is gone
+	patience  = 5 * time.Second       // with a standard error that nobody reads, when all else is done
+)
 
 var errAway = errors.New("Redis does not confirm it, and it may soon lapse")
 
@@ -44,6 +48,7 @@ func (k *keeper) run(ctx context.Context, since time.Time, signals <-chan os.Sig
 		code = k.watch(since, signals, renewed, lost)
 	}
 	stop()
+	defer k.heard()
 	return k.end(ctx, code, err)
 }
 
@@ -87,10 +92,10 @@ func (k *keeper) watch(since time.Time, signals <-chan os.Signal, renewed <-chan
 			return
 		}
 		k.lost = why
-		k.sayf("the lock of %s is lost: %v; its command gets a SIGTERM, and after %v a SIGKILL", k.what, why, k.Grace)
 		terminate(k.cmd)
 		kill.Reset(k.Grace)
 		poll.Reset(groupPoll)
+		k.sayf("the lock of %s is lost: %v; its command gets a SIGTERM, and after %v a SIGKILL", k.what, why, k.Grace)
 	}
 	for {
 		select {
@@ -183,6 +188,21 @@ func (k *keeper) end(ctx context.Context, code int, err error) error {
 	return nil
 }
 
+// sayf says it on a goroutine of its own: nobody may read the standard error, and the command has to end all the same.
 func (k *keeper) sayf(format string, args ...any) {
-	fmt.Fprintln(k.app.errs, "neap: "+plain(k.app.message(fmt.Errorf(format, args...))))
+	text := "neap: " + plain(k.app.message(fmt.Errorf(format, args...)))
+	k.saying.Go(func() { fmt.Fprintln(k.app.errs, text) })
+}
+
+// heard waits until all is said, or patience is over.
+func (k *keeper) heard() {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		k.saying.Wait()
+	}()
+	select {
+	case <-said:
+	case <-time.After(patience):
+	}
 }

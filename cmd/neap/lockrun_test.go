@@ -38,13 +38,16 @@ func startJob(t *testing.T, p place, dir, script string, words ...string) *job {
 	return startProcess(t, dir, slices.Concat([]string{os.Args[0], "lock", "run"}, p.flags, words, []string{"--", "sh", "-c", script}))
 }
 
-// startProcess starts a command that neap is, or begins.
-func startProcess(t *testing.T, dir string, command []string) *job {
+// startProcess starts a command that neap is, or begins, after changes to it.
+func startProcess(t *testing.T, dir string, command []string, changes ...func(*exec.Cmd)) *job {
 	t.Helper()
 	j := &job{Cmd: exec.Command(command[0], command[1:]...), dir: dir, ended: make(chan struct{})}
 	j.Dir, j.Stdout, j.Stderr = dir, &j.out, &j.errs
 	j.Env = append(os.Environ(), asCommand+"=1")
 	j.WaitDelay = time.Second // what a script leaves behind may keep its output open
+	for _, change := range changes {
+		change(j.Cmd)
+	}
 	must(t, j.Start())
 	go func() {
 		defer close(j.ended)
@@ -299,6 +302,40 @@ func TestLockRunLosesItsLock(t *testing.T) {
 		stubborn.gone(t, "child")
 		orphan.gone(t, "child")
 	})
+}
+
+// TestLockRunWhoseErrorsNobodyReads: the standard error is a pipe whose other end is closed, or that is full. The command
+// ends all the same, and so does neap.
+func TestLockRunWhoseErrorsNobodyReads(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	p := at(t, srv.Client(t), srv.AdminURL(), srv.Prefix(t), nil)
+	script := `trap '' TERM; echo up >up; (while [ -e up ]; do sleep 0.02; done) & echo $! >child; echo up >>up; while [ -e up ]; do sleep 0.02; done`
+	for _, key := range []string{"closed", "full"} {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			reader, errs, err := os.Pipe()
+			must(t, err)
+			t.Cleanup(func() {
+				_ = reader.Close()
+				_ = errs.Close()
+			})
+			if key == "closed" {
+				must(t, reader.Close())
+			} else {
+				must(t, errs.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+				if _, err := errs.Write(make([]byte, 4<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatalf("got %v, want the pipe full", err)
+				}
+			}
+			words := slices.Concat([]string{os.Args[0]}, lockRunArgs(p, "jobs", key, "--lease", "3s", "--", "sh", "-c", script))
+			j := startProcess(t, t.TempDir(), words, func(cmd *exec.Cmd) { cmd.Stderr = errs })
+			j.await(t, "up", "up\nup")
+			neap(t, p.with("lock", "force", "jobs", key, "-y")...).wants(t, exitFound)
+			j.wants(t, exitLost)
+			j.gone(t, "child")
+		})
+	}
 }
 
 // TestLockRunWithoutRedis kills Redis while a command runs that ignores SIGTERM. It is gone before the lease can be over.
