@@ -280,6 +280,25 @@ func TestLockRunLeavesAnIgnoredInterruptAlone(t *testing.T) {
 	j.wants(t, 3)
 }
 
+// TestLockRunIsNotStopped by a terminal: neither neap, whose input is none here, nor the command.
+func TestLockRunIsNotStopped(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	p := at(t, srv.Client(t), srv.AdminURL(), srv.Prefix(t), nil)
+	script := `for s in TSTP TTIN TTOU; do kill -$s $$; done; echo up >up; while [ -e up ] && [ ! -e end ]; do sleep 0.02; done; exit 3`
+	dir := t.TempDir()
+	words := slices.Concat([]string{os.Args[0]}, lockRunArgs(p, "jobs", "nightly", "--", "sh", "-c", script))
+	j := startProcess(t, dir, words, func(cmd *exec.Cmd) {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no stop reaches a group whose parents are of another session
+	})
+	j.await(t, "up", "up")
+	for _, s := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
+		j.signal(t, s)
+	}
+	writeFile(t, filepath.Join(dir, "end"), "")
+	j.wants(t, 3)
+}
+
 // TestLockRunLosesItsLock by an operator: the command may end as it likes, for the grace.
 func TestLockRunLosesItsLock(t *testing.T) {
 	t.Parallel()

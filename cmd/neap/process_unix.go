@@ -15,15 +15,15 @@ import (
 var forwarded = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // group gives the command a process group of its own, so that signals reach all that it begins. If neap may read from the
-// terminal, so may the command: a group in the background would be stopped. Ctrl-Z is ignored then, because a command that
-// is stopped would hold the lock for ever.
+// terminal, so may the command. Neither heeds a stop by the terminal: a command that is stopped would hold the lock for
+// ever, and one whose neap is stopped would run on without it. In the background a read of the terminal is an error then.
 func group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	endOrphan(cmd.SysProcAttr)
 	if tty, is := terminal(cmd); is {
 		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, tty
-		signal.Ignore(syscall.SIGTSTP)
 	}
+	signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU) // the command inherits it
 }
 
 // terminal is the terminal that the command reads from, if neap is in its foreground.
@@ -40,7 +40,6 @@ func terminal(cmd *exec.Cmd) (fd int, is bool) {
 // takeBack makes neap's group that of the terminal again, for what a script does next.
 func takeBack(cmd *exec.Cmd) {
 	if cmd.SysProcAttr.Foreground {
-		signal.Ignore(syscall.SIGTTOU)
 		_ = unix.IoctlSetPointerInt(cmd.SysProcAttr.Ctty, unix.TIOCSPGRP, unix.Getpgrp())
 	}
 }
