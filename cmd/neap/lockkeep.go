@@ -92,10 +92,11 @@ func (k *keeper) watch(since time.Time, signals <-chan os.Signal, renewed <-chan
 			return
 		}
 		k.lost = why
-		terminate(k.cmd)
+		refused := terminate(k.cmd)
 		kill.Reset(k.Grace)
 		poll.Reset(groupPoll)
 		k.sayf("the lock of %s is lost: %v; its command gets a SIGTERM, and after %v a SIGKILL", k.what, why, k.Grace)
+		k.judge(refused)
 	}
 	for {
 		select {
@@ -113,7 +114,7 @@ func (k *keeper) watch(since time.Time, signals <-chan os.Signal, renewed <-chan
 			if idle() {
 				return code
 			}
-			forward(k.cmd, s)
+			k.judge(forward(k.cmd, s))
 		case since := <-renewed:
 			term.Reset(k.room(since))
 		case why := <-lost:
@@ -186,6 +187,13 @@ func (k *keeper) end(ctx context.Context, code int, err error) error {
 		return &failure{code, errSilent}
 	}
 	return nil
+}
+
+// judge says so if the system has refused a signal to the command, which is another user's then, such as that of sudo.
+func (k *keeper) judge(err error) {
+	if errors.Is(err, os.ErrPermission) {
+		k.sayf("the command of %s gets no signal of neap: %v; run neap itself as the command's user, as by sudo neap lock run", k.what, err)
+	}
 }
 
 // sayf says it on a goroutine of its own: nobody may read the standard error, and the command has to end all the same.

@@ -323,6 +323,22 @@ func TestLockRunLosesItsLock(t *testing.T) {
 	})
 }
 
+// TestLockRunSaysThatASignalIsRefused, and nothing of a command that is gone.
+func TestLockRunSaysThatASignalIsRefused(t *testing.T) {
+	t.Parallel()
+	var errs bytes.Buffer
+	k := &keeper{lockRun: &lockRun{}, app: &app{system: system{errs: &errs}}, what: "jobs nightly", cmd: exec.Command("true")}
+	must(t, k.cmd.Run()) // in a group of the test, so there is none of its own
+	k.judge(terminate(k.cmd))
+	k.judge(forward(k.cmd, syscall.SIGHUP))
+	if k.heard(); errs.Len() > 0 {
+		t.Errorf("of a command that is gone: got %q, want nothing said", errs.String())
+	}
+	k.judge(syscall.EPERM)
+	k.heard()
+	said{0, "", errs.String()}.wants(t, 0, "neap: the command of jobs nightly gets no signal of neap: operation not permitted; run neap itself")
+}
+
 // TestLockRunWhoseErrorsNobodyReads: the standard error is a pipe whose other end is closed, or that is full. The command
 // ends all the same, and so does neap.
 func TestLockRunWhoseErrorsNobodyReads(t *testing.T) {

@@ -14,10 +14,10 @@ func group(*exec.Cmd) {}
 
 func takeBack(*exec.Cmd) {}
 
-func forward(*exec.Cmd, os.Signal) {}
+func forward(*exec.Cmd, os.Signal) error { return nil }
 
 // terminate kills the command alone: there is no SIGTERM here, and no group.
-func terminate(cmd *exec.Cmd) { destroy(cmd) }
+func terminate(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 
 func destroy(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 

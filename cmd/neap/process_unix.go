@@ -46,16 +46,18 @@ func takeBack(cmd *exec.Cmd) {
 
 func toGroup(cmd *exec.Cmd, s syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, s) }
 
-func forward(cmd *exec.Cmd, s os.Signal) {
+func forward(cmd *exec.Cmd, s os.Signal) (err error) {
 	if s, is := s.(syscall.Signal); is {
-		_ = toGroup(cmd, s)
+		err = toGroup(cmd, s)
 	}
+	return err
 }
 
 // terminate also wakes what is stopped, so that it can heed the signal.
-func terminate(cmd *exec.Cmd) {
-	_ = toGroup(cmd, syscall.SIGTERM)
+func terminate(cmd *exec.Cmd) error {
+	err := toGroup(cmd, syscall.SIGTERM)
 	_ = toGroup(cmd, syscall.SIGCONT)
+	return err
 }
 
 func destroy(cmd *exec.Cmd) { _ = toGroup(cmd, syscall.SIGKILL) }
