@@ -93,9 +93,10 @@ func (k *keeper) watch(since time.Time, signals <-chan os.Signal, renewed <-chan
 		}
 		k.lost = why
 		refused := terminate(k.cmd)
-		kill.Reset(k.Grace)
+		grace := max(0, min(k.Grace, k.room(since)+k.Grace)) // after a late SIGTERM, what is left of the lease
+		kill.Reset(grace)
 		poll.Reset(groupPoll)
-		k.sayf("the lock of %s is lost: %v; its command gets a SIGTERM, and after %v a SIGKILL", k.what, why, k.Grace)
+		k.sayf("the lock of %s is lost: %v; its command gets a SIGTERM, and after %v a SIGKILL", k.what, why, grace.Round(time.Millisecond))
 		k.judge(refused)
 	}
 	for {
@@ -115,7 +116,7 @@ func (k *keeper) watch(since time.Time, signals <-chan os.Signal, renewed <-chan
 				return code
 			}
 			k.judge(forward(k.cmd, s))
-		case since := <-renewed:
+		case since = <-renewed:
 			term.Reset(k.room(since))
 		case why := <-lost:
 			if lose(why); idle() {

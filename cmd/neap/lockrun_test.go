@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -397,6 +398,25 @@ func TestLockRunWithoutRedis(t *testing.T) {
 	j.gone(t, "pid")
 	srv.Start(t)
 	neap(t, lockRunArgs(p, "jobs", "nightly", "--wait", "1m", "--", "true")...).wants(t, 0)
+}
+
+// TestALateEndIsWithinTheLease: if most of the lease is over before the command has begun, its grace is what is left.
+func TestALateEndIsWithinTheLease(t *testing.T) {
+	t.Parallel()
+	stood := redistest.Witness(t)
+	run := &lockRun{Lease: 10 * time.Second, Grace: 5 * time.Second}
+	k := &keeper{lockRun: run, app: &app{system: system{errs: io.Discard}}, what: "jobs nightly"}
+	k.cmd = exec.Command("sh", "-c", `trap '' TERM; echo up >up; while [ -e up ]; do sleep 0.02; done`)
+	j := &job{Cmd: k.cmd, dir: t.TempDir()}
+	k.cmd.Dir = j.dir
+	must(t, k.start())
+	j.await(t, "up", "up")
+	since := time.Now().Add(-8 * time.Second)
+	code := k.watch(since, nil, nil, nil)
+	if took := time.Since(since); code != exitSignal+int(syscall.SIGKILL) || took > run.Lease+stood() {
+		t.Errorf("got the status %d, %v after the beginning of a lease of %v, want the command killed before its end", code, took, run.Lease)
+	}
+	k.heard()
 }
 
 // TestLockRunOutlivesItsLease: the lock is renewed.
