@@ -57,7 +57,15 @@ func cutCommand(parser *kong.Kong, args []string) (own, command []string, isRun 
 		own, command = args[:i], args[i+1:]
 	}
 	trace, err := kong.Trace(parser, own)
-	if err != nil || trace.Selected() == nil || trace.Selected().Target.Type() != reflect.TypeFor[lockRun]() {
+	if err != nil {
+		return args, nil, false
+	}
+	if at := trace.Selected(); at != nil && at.Leaf() {
+		isRun = at.Target.Type() == reflect.TypeFor[lockRun]()
+	} else if i := slices.Index(own, "lock"); i >= 0 { // a flag before the words may be wrong, and kong stops there
+		isRun = slices.Contains(own[i:], "run")
+	}
+	if !isRun {
 		return args, nil, false
 	}
 	return own, command, true
@@ -78,7 +86,13 @@ func (l *lockRun) Run(ctx context.Context, a *app) error {
 	if _, err := exec.LookPath(words[0]); err != nil {
 		return cannotRun(err)
 	}
-	locker, st, key, err := l.open(ctx, a)
+	var locker *lock.Locker
+	var st *store.Store
+	var key string
+	err := answered(func() (err error) {
+		locker, st, key, err = l.open(ctx, a)
+		return err
+	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return notRun(errStopped)
@@ -197,7 +211,7 @@ func (l *lockRun) acquire(ctx, lasting context.Context, signals <-chan os.Signal
 		err = errStopped
 	}
 	if err != nil && held != nil {
-		_ = held.Release(lasting)
+		_ = answered(func() error { return held.Release(lasting) })
 	}
 	return held, since, err
 }

@@ -198,6 +198,11 @@ func TestLockRunWrongly(t *testing.T) {
 		}
 	}
 	neap(t, slices.Concat([]string{"lock", "run", "jobs"}, run)...).wants(t, exitNotRun, "REDIS_URL")
+	for _, words := range [][]string{{"--timeout", "soon", "lock", "run"}, {"--unknown", "lock", "run"}, {"lock", "--unknown", "run"}} {
+		neap(t, slices.Concat(words, []string{"jobs", "nightly"}, run)...).wants(t, exitNotRun, "neap: ")
+	}
+	senseless := "redis://" + hostile(t, "cluster", "*9223372036854775807\r\n")
+	neap(t, slices.Concat([]string{"lock", "run", "jobs", "nightly", "--url", senseless}, run)...).wants(t, exitNotRun, "makes no sense")
 	if _, err := os.Stat(made); err == nil {
 		t.Error("a command was run")
 	}
