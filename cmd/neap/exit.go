@@ -85,6 +85,7 @@ var statuses = []struct {
 	code int
 }{
 	{limit.ErrSubject, exitUsage},
+	{limit.ErrCost, exitUsage},
 	{inflight.ErrSubject, exitUsage},
 	{lock.ErrKey, exitUsage},
 	{idempotency.ErrKey, exitUsage},

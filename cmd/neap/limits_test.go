@@ -108,6 +108,9 @@ func TestPeekTellsWhatTheAPIDoes(t *testing.T) {
 		if got := read[tally](t, exitFound, p.with("peek", "api", "ip=203.0.113.7", "--cost", "8")...); got.Allowed {
 			t.Errorf("got %+v, want 8 permits of 7 denied", got)
 		}
+		for _, cost := range []string{"21", "-1"} {
+			neap(t, p.with("peek", "api", "ip=203.0.113.7", "--cost="+cost)...).wants(t, exitUsage, "a cost of "+cost)
+		}
 		neap(t, p.with("peek", "api", "ip=203.0.113.9")...).wants(t, exitNot, "api has counted nothing of ip=203.0.113.9.", "api has other subjects. One of them is ip=203.0.113.")
 		for _, command := range [][]string{{"peek"}, {"reset", "-y"}, {"unban"}} {
 			neap(t, p.with(append(command, "web", "ip=203.0.113.7")...)...).wants(t, exitNot, "No key in Redis is of a limiter web: check the name.")
