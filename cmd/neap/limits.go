@@ -61,10 +61,14 @@ func (p *peek) Run(ctx context.Context, a *app) error {
 	return err
 }
 
+// shadows is said where policies that were read from keys deny.
+const shadows = "A limit.Shadow looks here as if it were enforced: its keys do not tell."
+
 // peek asks the limiters, and says whether anything is taken or banned.
 func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool, err error) {
 	result = tally{Name: c.name, Subject: c.subject, Allowed: true, Policies: []policyLine{}, Unread: append([]string{}, c.unread...), Notes: []string{}}
 	all, err := c.limiters(c.own)
+	denied := false
 	for _, l := range all {
 		d, err := l.PeekN(ctx, c.subject, cost)
 		if err != nil {
@@ -74,6 +78,7 @@ func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool
 		result.RetryAfter = max(result.RetryAfter, d.RetryAfter.Milliseconds())
 		for s := range d.States() {
 			used = used || s.ResetAfter > 0
+			denied = denied || !s.Allowed && !s.OnHold
 			i := slices.IndexFunc(l.policies, func(p policy) bool { return p.PolicyName() == s.Policy }) // shadow policies come last
 			result.Policies = append(result.Policies, policyLine{
 				l.policies[i].String(), s.Allowed, s.Banned, s.OnHold, s.Limit, s.Remaining,
@@ -91,6 +96,9 @@ func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool
 		case len(own) > 0:
 			result.Notes = append(result.Notes, fmt.Sprintf("%s has %s for %s more, if the limiter has Options.Overrides.", c.subject, strings.Join(own, ", "), span(left)))
 		}
+	}
+	if denied && !c.given {
+		result.Notes = append(result.Notes, shadows)
 	}
 	return result, used, err
 }

@@ -333,6 +333,23 @@ func TestPoliciesThatAreNone(t *testing.T) {
 	}
 }
 
+// TestAShadowMayBeMeant: keys do not tell a shadow from a policy that denies, and a policy that is given does.
+func TestAShadowMayBeMeant(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p place) {
+		take(t, p.limiter(t, limit.Shadow(limit.FixedWindow{Limit: 1, Window: time.Hour})), "user", 2)
+		const note = "A limit.Shadow looks here as if it were enforced"
+		neap(t, p.with("peek", "api", "user")...).wants(t, exitFound, "user is denied for ", note)
+		neap(t, p.with("top")...).wants(t, exitFound, "1 of them denied", note)
+		for _, command := range [][]string{{"peek", "api", "user"}, {"top", "api"}} {
+			got := neap(t, p.with(append(command, "--policy", "window 1/1h shadow")...)...)
+			if got.code != exitFound || strings.Contains(got.out, note) || strings.Contains(got.out, "user is denied") {
+				t.Errorf("%q of a shadow: got %+v, want it allowed, and no note", command, got)
+			}
+		}
+	})
+}
+
 // TestAHoldIsShown, also if nothing is counted of its subject, and a reset lifts it.
 func TestAHoldIsShown(t *testing.T) {
 	t.Parallel()

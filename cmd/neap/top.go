@@ -29,6 +29,8 @@ type topPage struct {
 	Foreign  []whose   `json:"foreign"` // subjects with a record that a script of neap cannot read
 	Missed   []missed  `json:"missed"`
 	Cost     topCost   `json:"cost"`
+
+	given bool // the policies, by --policy
 }
 
 // topLine is a subject, by the policy that denies it longest or leaves it least.
@@ -89,7 +91,7 @@ func (t *top) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	result := topPage{Subjects: []topLine{}, Foreign: []whose{}, Cost: topCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
+	result := topPage{Subjects: []topLine{}, Foreign: []whose{}, given: len(given) > 0, Cost: topCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
 	var partly error
 	result.Missed, partly, err = a.readAll(ctx, servers, func(n node) error { return t.read(ctx, a, n, given, &result) })
 	if err != nil {
@@ -252,6 +254,9 @@ func (t *topPage) tell(w *page) {
 		w.row(l.Name, l.Subject, l.Policy, l.Remaining, l.Limit, duration(l.RetryAfter), mark)
 	}
 	w.linef("%s asked about, %s of them denied.", count(t.Cost.Subjects, "subject"), thousands(int64(t.Denied)))
+	if t.Denied > 0 && !t.given {
+		w.linef("%s", shadows)
+	}
 	if hashed {
 		w.linef("A subject that begins with # is a hash: of a long or unusual one, or of any where the service has a SubjectSecret. Commands take it as it is.")
 	}
