@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -90,6 +89,18 @@ func (g guardLine) says() string {
 	return g.State
 }
 
+// confirm asks, and looks that the key is then as it was: an answer takes a person time.
+func (g guardLine) confirm(ctx context.Context, a *app, guard *idempotency.Guard, yes bool, question string) error {
+	if err := a.confirm(ctx, yes, g.Key+" is "+g.says()+". "+question); err != nil {
+		return err
+	}
+	now, err := guard.Inspect(ctx, g.Key)
+	if err == nil && (now.Fence != g.Fence || string(now.State) != g.State) {
+		err = errChanged
+	}
+	return err
+}
+
 type guardShow struct{ guarded }
 
 func (g *guardShow) Run(ctx context.Context, a *app) error {
@@ -134,7 +145,7 @@ func (g *guardResolve) Run(ctx context.Context, a *app) error {
 	}
 	found := r.known()
 	if found {
-		if err := a.confirm(ctx, g.Yes, fmt.Sprintf("%s is %s. Note that %s?", r.Key, r.says(), means)); err != nil {
+		if err := r.confirm(ctx, a, guard, g.Yes, "Note that "+means+"?"); err != nil {
 			return err
 		}
 		err = guard.Resolve(ctx, r.Key, outcome)
@@ -189,11 +200,12 @@ func (g *guardForget) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if r.known() {
-		if err := a.confirm(ctx, g.Yes, fmt.Sprintf("%s is %s. Forget it, so that the next request runs?", r.Key, r.says())); err != nil {
+	found := r.known()
+	if found {
+		if err := r.confirm(ctx, a, guard, g.Yes, "Forget it, so that the next request runs?"); err != nil {
 			return err
 		}
+		found, err = guard.Forget(ctx, r.Key)
 	}
-	found, err := guard.Forget(ctx, r.Key)
 	return a.told(err, done{g.Name, r.Key, found, []string{}}, r.Key+" is forgotten.", "Nothing is known of "+r.Key+".")
 }

@@ -88,13 +88,23 @@ func (l *lockForce) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if s.Held {
+	found := s.Held
+	if found {
 		if err := a.confirm(ctx, l.Yes, fmt.Sprintf(
 			"%s is held by %s, %s, which lapses in %s unless it is renewed. If the holder is alive, it goes on working beside the next one. End it?",
 			s.Key, s.Owner, count(s.Holds, "hold"), span(duration(s.Lease)))); err != nil {
 			return err
 		}
+		now, err := locker.Inspect(ctx, s.Key)
+		if err == nil && now.Fence != s.Fence {
+			err = errChanged
+		}
+		if err != nil {
+			return err
+		}
+		if found, err = locker.ForceRelease(ctx, s.Key); err != nil {
+			return err
+		}
 	}
-	found, err := locker.ForceRelease(ctx, s.Key)
-	return a.told(err, done{l.Name, s.Key, found, []string{}}, s.Key+" is free.", s.Key+" was free already.")
+	return a.told(nil, done{l.Name, s.Key, found, []string{}}, s.Key+" is free.", s.Key+" was free already.")
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -112,6 +115,50 @@ func TestGuards(t *testing.T) {
 			{"resolve", "pay", "m17", "--result", os.DevNull, "--status", "99"}, {"resolve", "pay", "m17", "--result", os.DevNull, "--status", "200", "--content-type", "a\nb"},
 		} {
 			neap(t, p.with(append([]string{"guard"}, args...)...)...).wants(t, exitUsage)
+		}
+	})
+}
+
+// TestAYesIsAboutTheQuestion: while a person thinks, another gets the lock, and the next request runs. Neither is ended.
+func TestAYesIsAboutTheQuestion(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p place) {
+		changes := func(change func(), args ...string) {
+			t.Helper()
+			asked := onWrite(sync.OnceFunc(change)) // the second write is the error
+			if code := run(t.Context(), p.with(args...), system{strings.NewReader("y\n"), io.Discard, asked, noEnv}); code != exitLeft {
+				t.Errorf("%q: got the status %d, want %d: it is another's by now", args, code, exitLeft)
+			}
+		}
+		locker, err := lock.New(p.store, "orders", nil)
+		must(t, err)
+		held, err := locker.As("worker-3").Acquire(t.Context(), "k")
+		must(t, err)
+		var next *lock.Lock
+		changes(func() {
+			must(t, held.Release(t.Context()))
+			next, err = locker.As("worker-4").Acquire(t.Context(), "k")
+			must(t, err)
+		}, "lock", "force", "orders", "k")
+		must(t, next.Release(t.Context())) // which says whether it was lost
+
+		guard, err := idempotency.New(p.store, "pay", idempotency.Reject{}, nil)
+		must(t, err)
+		begin := func(key string) *idempotency.Claim {
+			answer, err := guard.Begin(t.Context(), key, "")
+			must(t, err)
+			return answer.Claim
+		}
+		for _, args := range [][]string{{"guard", "forget", "pay", "forget"}, {"guard", "resolve", "pay", "resolve", "--done"}} {
+			key := args[3]
+			must(t, begin(key).Conclude(t.Context(), idempotency.Unknown()))
+			changes(func() {
+				must(t, guard.Resolve(t.Context(), key, idempotency.NothingDone()))
+				must(t, begin(key).Conclude(t.Context(), idempotency.Unknown()))
+			}, args...)
+			if r, err := guard.Inspect(t.Context(), key); err != nil || r.State != idempotency.Doubtful || r.Attempt != 2 {
+				t.Errorf("%s: got %+v, %v, want the second run in doubt still", key, r, err)
+			}
 		}
 	})
 }

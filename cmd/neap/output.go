@@ -185,6 +185,9 @@ func (a *app) fail(err error) int {
 	return code
 }
 
+// errChanged is the error if what a question was about has become something else before the answer.
+var errChanged = &failure{exitLeft, errors.New("nothing was changed: it is not what you were asked about any more; look again")}
+
 // confirm asks before a change that cannot be undone. Without a yes it returns an error, and nothing is changed.
 func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
