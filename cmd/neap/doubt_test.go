@@ -87,6 +87,10 @@ func TestGuardDoubt(t *testing.T) {
 		}
 		neap(t, p.with("guard", "doubt", "pay")...).wants(t, exitFound, "pending, and its process is gone", "0 records in doubt, and 1 pending", "1 key left out")
 		neap(t, p.with("guard", "doubt", "mail")...).wants(t, exitNot)
+		answering(t, "y\n", p.with("guard", "forget", "pay", "broken")...).wants(t, exitFound, "broken is unreadable. Forget it", "broken is forgotten.")
+		if got := read[doubtPage](t, exitFound, p.with("guard", "doubt", "pay")...); len(got.Foreign) > 0 {
+			t.Errorf("got %+v, want the broken record deleted, as neap has said", got.Foreign)
+		}
 		must(t, running.Claim.Conclude(t.Context(), idempotency.NothingDone()))
 	}
 	t.Run("standalone", func(t *testing.T) {

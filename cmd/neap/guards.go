@@ -12,6 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
 )
 
 type guardGroup struct {
@@ -79,6 +80,9 @@ func (g *guarded) open(ctx context.Context, a *app, retention time.Duration) (*i
 	return guard, guardLine{g.Name, key, state, r.Attempt, r.Fence, r.Lease.Milliseconds(), r.Expires.Milliseconds(), r.Size}, err
 }
 
+// unreadable is the state of a key with a record that is not neap's.
+const unreadable = "unreadable"
+
 func (g guardLine) known() bool { return g.State != "unknown" }
 
 // says is the state for people.
@@ -95,7 +99,10 @@ func (g guardLine) confirm(ctx context.Context, a *app, guard *idempotency.Guard
 		return err
 	}
 	now, err := guard.Inspect(ctx, g.Key)
-	if err == nil && (now.Fence != g.Fence || string(now.State) != g.State) {
+	switch {
+	case g.State == unreadable && errors.Is(err, script.ErrFailed):
+		err = nil
+	case err == nil && (now.Fence != g.Fence || string(now.State) != g.State):
 		err = errChanged
 	}
 	return err
@@ -197,6 +204,9 @@ type guardForget struct {
 
 func (g *guardForget) Run(ctx context.Context, a *app) error {
 	guard, r, err := g.open(ctx, a, 0)
+	if errors.Is(err, script.ErrFailed) {
+		r.State, err = unreadable, nil
+	}
 	if err != nil {
 		return err
 	}
