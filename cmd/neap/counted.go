@@ -141,15 +141,15 @@ func (c *counted) elsewhere(ctx context.Context, but node, most int) error {
 	return err
 }
 
-// anyPolicy is asked for a subject that has a hold and no counts: a hold is the same under each policy.
-var anyPolicy = policy{Policy: limit.FixedWindow{Name: "any", Limit: 1, Window: time.Hour}}
+// holdAlone is asked about for a subject that has a hold and no counts: a hold is the same under each policy.
+var holdAlone = policy{Policy: limit.FixedWindow{Name: "on-hold", Limit: 1, Window: time.Hour}}
 
 // policiesOf reads the ends of keys. The ends that KeepOnChange made have no numbers: they are unread.
 func policiesOf(ends []string) (all []policy, unread []string) {
 	held := false
 	defer func() {
 		if held && len(all)+len(unread) == 0 {
-			all = []policy{anyPolicy}
+			all = []policy{holdAlone}
 		}
 	}()
 	for _, end := range ends {

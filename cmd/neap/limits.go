@@ -158,7 +158,7 @@ func (r *reset) Run(ctx context.Context, a *app) error {
 		return c.unreadable()
 	}
 	if len(c.own) > 0 {
-		if err := a.confirm(ctx, r.Yes, "Forget what "+c.name+" has counted of "+c.subject+", under "+listed(c.own)+"?"); err != nil {
+		if err := a.confirm(ctx, r.Yes, "Forget what "+c.name+" has counted of "+c.subject+", under "+listed(c.own)+", and lift its hold if it has one?"); err != nil {
 			return err
 		}
 	}

@@ -357,13 +357,14 @@ func TestAHoldIsShown(t *testing.T) {
 		l, err := limit.New(p.store, "api", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: store.FailClosed, Holds: true})
 		must(t, err)
 		take(t, l, "counted", 1)
-		for subject, policies := range map[string]string{"counted": "window 5/1h", "fresh": "window 1/1h name any"} {
+		for subject, policies := range map[string]string{"counted": "window 5/1h", "fresh": "window 1/1h name on-hold"} {
 			must(t, l.Hold(t.Context(), subject, time.Hour))
 			got := read[tally](t, exitFound, p.with("peek", "api", subject)...)
 			if got.Allowed || got.RetryAfter < 3_500_000 || len(got.Policies) != 1 || !got.Policies[0].OnHold || got.Policies[0].Policy != policies {
 				t.Errorf("%s: got %+v, want it on hold for an hour, under %s", subject, got, policies)
 			}
 			neap(t, p.with("peek", "api", subject)...).wants(t, exitFound, "on hold", "is denied for ")
+			answering(t, "n\n", p.with("reset", "api", subject)...).wants(t, exitLeft, "and lift its hold if it has one?")
 			neap(t, p.with("reset", "api", subject, "--yes")...).wants(t, exitFound, "It is forgotten")
 			if d, err := l.Peek(t.Context(), subject); err != nil || !d.Allowed {
 				t.Errorf("%s after a reset: got %+v, %v, want it allowed", subject, d, err)
