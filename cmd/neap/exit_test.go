@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -159,13 +160,53 @@ func TestRepliesThatMakeNoSense(t *testing.T) {
 // hostile is the address of a server that has this reply to a command, and is a Redis otherwise.
 func hostile(t *testing.T, to, reply string) string {
 	t.Helper()
-	m := miniredis.RunT(t)
-	m.Server().SetPreHook(func(peer *server.Peer, command string, _ ...string) bool {
-		if !strings.EqualFold(command, to) {
-			return false
+	return replying(t, func(command string, _ []string) string {
+		if strings.EqualFold(command, to) {
+			return reply
 		}
-		peer.WriteRaw(reply)
-		return true
+		return ""
+	}).Addr()
+}
+
+// replying is a Redis for which another replies; it replies itself where that says nothing.
+func replying(t *testing.T, to func(command string, args []string) string) *miniredis.Miniredis {
+	t.Helper()
+	m := miniredis.RunT(t)
+	m.Server().SetPreHook(func(peer *server.Peer, command string, args ...string) bool {
+		reply := to(command, args)
+		if reply != "" {
+			peer.WriteRaw(reply)
+		}
+		return reply != ""
 	})
-	return m.Addr()
+	return m
+}
+
+// TestWhatAServerNamesTwiceIsListedOnce: SCAN and HSCAN name a key or a field twice if a table grows meanwhile.
+func TestWhatAServerNamesTwiceIsListedOnce(t *testing.T) {
+	t.Parallel()
+	const key = "neap:limit:api:{user}:override"
+	m := replying(t, func(command string, args []string) string {
+		next := func(cursor string) string {
+			return map[bool]string{true: "$1\r\n7\r\n", false: "$1\r\n0\r\n"}[cursor == "0"]
+		}
+		switch strings.ToLower(command) {
+		case "cluster":
+			return "-ERR This instance has cluster support disabled\r\n"
+		case "scan":
+			return fmt.Sprintf("*2\r\n%s*1\r\n$%d\r\n%s\r\n", next(args[0]), len(key), key)
+		case "evalsha": // its arguments are the script, 1, the key, the cursor and how many
+			return fmt.Sprintf("*5\r\n%s$3\r\nann\r\n$1\r\n5\r\n:2\r\n:-1\r\n", next(args[3]))
+		}
+		return ""
+	})
+	must(t, m.Set(key, "window 10/1h"))
+	m.SetTTL(key, time.Hour)
+	url := []string{"--url", "redis://" + m.Addr()}
+	if got := read[overridePage](t, exitFound, append([]string{"limit", "list"}, url...)...); len(got.Subjects) != 1 {
+		t.Errorf("got %+v, want the subject once", got)
+	}
+	if got := read[buyersPage](t, exitFound, append([]string{"stock", "buyers", "sale", "phone"}, url...)...); len(got.Buyers) != 1 || !got.All {
+		t.Errorf("got %+v, want the buyer once", got)
+	}
 }

@@ -220,9 +220,11 @@ func (l *limitList) Run(ctx context.Context, a *app) error {
 
 // read asks about the subjects of one server.
 func (l *limitList) read(ctx context.Context, a *app, st *store.Store, n node, result *overridePage) error {
+	known := map[string]bool{} // SCAN may name a key twice
 	looked, all, err := a.scan(ctx, n.rdb, begins(a.Prefix, "limit", l.Name), l.Keys, func(keys []string) error {
 		for _, key := range keys {
-			if parts, ok := st.ParseKey(key); ok && isOverride(parts.Tail) {
+			if parts, ok := st.ParseKey(key); ok && isOverride(parts.Tail) && !known[key] {
+				known[key] = true
 				if err := result.add(ctx, a, n.rdb, key, overrideLine{Name: parts.Name, Subject: parts.Subject}); err != nil {
 					return err
 				}

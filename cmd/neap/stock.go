@@ -116,10 +116,15 @@ func (s *stockBuyers) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	result := buyersPage{s.Name, s.Item, []buyerLine{}, true}
+	known := map[[2]string]bool{} // a reservation may come twice
 	for b, err := range items.Buyers(ctx, s.Item) {
 		if err != nil {
 			return err
 		}
+		if known[[2]string{b.Buyer, b.ID}] {
+			continue
+		}
+		known[[2]string{b.Buyer, b.ID}] = true
 		if s.Most > 0 && len(result.Buyers) == s.Most {
 			result.All = false
 			break
