@@ -37,7 +37,7 @@ func (s *server) ends(ctx context.Context, r *results) error {
 		if direct {
 			c.name, c.what, c.client = directName, "the same without the queue", unqueued
 		}
-		c.limiter = neapAsIs(limit.Options{}, bucket)
+		c.limiter = neapAsIs(limit.Options{Budget: r.plan.budget}, bucket)
 		return c
 	}
 	r.contestants = []contestant{floors()[0], defaults(false), defaults(true)}

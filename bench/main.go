@@ -25,6 +25,7 @@ type plan struct {
 	tries      int           // of many callers at once on one limit
 	keys       []int         // 1 is one hot key
 	goroutines []int         // that call at the same time
+	budget     time.Duration // of LOAD.md's contestants; 0 is neap's default
 }
 
 // benchmark is one report: how it is measured and how it is described.

@@ -161,7 +161,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	redistest.Require(t)
 	dir := t.TempDir()
-	p := plan{rounds: 1, slice: time.Millisecond, tries: 1, keys: []int{1, 50}}
+	p := plan{rounds: 1, slice: time.Millisecond, tries: 1, keys: []int{1, 50}, budget: time.Minute}
 	if err := run(t.Context(), p, "", dir, io.Discard); err != nil {
 		t.Fatal(err)
 	}
