@@ -35,9 +35,10 @@ func (o *BodyOptions) max(constructor string) int64 {
 //
 // The field must be there exactly once and not be empty. The body must be a well-encoded
 // form. The query must have no parameter of that name, because the FormValue of some
-// frameworks prefers it. The field must not be there in another case or with brackets too,
-// such as Name[], because some parsers take these for the same. Otherwise the request is
-// refused with a 400. If its Content-Type is not that of a form, it is refused with a 415.
+// frameworks prefers it. No other name in either may differ from it only in case or
+// brackets, such as Name[], because some parsers take these for the same. Otherwise the
+// request is refused with a 400. If its Content-Type is not that of a form, it is refused
+// with a 415.
 //
 // If middleware has read the body before, the answer is a 500, and the hook gets
 // [ErrBodyConsumed].
@@ -99,19 +100,22 @@ func formValues(r Request, body []byte, name string) ([]string, error) {
 	return valuesOf(form, name)
 }
 
-// valuesOf returns the values of a name. It refuses names beside it that some parsers take for
-// the same: in another case, or with brackets.
+// valuesOf returns the values of a name. It refuses another name that some parsers take for
+// it, even if the name itself is not there: a handler may then get that field.
 func valuesOf(form url.Values, name string) ([]string, error) {
-	if len(form[name]) == 0 {
-		return nil, nil
-	}
 	for other := range form {
-		plain, _, _ := strings.Cut(other, "[")
-		if other != name && (strings.EqualFold(plain, name) || strings.EqualFold(dotted(other), dotted(name))) {
+		if other != name && sameField(other, name) {
 			return nil, Refuse(400, "The request has another name for "+name)
 		}
 	}
 	return form[name], nil
+}
+
+// sameField reports whether some parser takes one name for the other. Some match without
+// case. Some cut a name at its bracket; those of Fiber drop [] and read [ as a dot.
+func sameField(other, name string) bool {
+	plain, _, _ := strings.Cut(other, "[")
+	return strings.EqualFold(plain, name) || strings.EqualFold(dotted(other), dotted(name))
 }
 
 // dotted writes a name as the parsers of Fiber read its brackets.

@@ -35,6 +35,10 @@ func TestByForm(t *testing.T) {
 	inQuery.query = "user=eve"
 	onlyInQuery := form("a=1")
 	onlyInQuery.query = "user=eve"
+	bracketsInQuery := form("user=bob")
+	bracketsInQuery.query = "user[]=eve"
+	caseInQuery := form("user=bob")
+	caseInQuery.query = "User=eve"
 	otherQuery := form("user=bob")
 	otherQuery.query = "a=b"
 	brokenQuery := form("user=bob")
@@ -64,12 +68,17 @@ func TestByForm(t *testing.T) {
 		{"with brackets too", form("user=bob&user[]=eve"), refused},
 		{"with brackets before", form("user=bob&[]user=eve"), refused},
 		{"with brackets within", form("user=bob&u[]ser=eve"), refused},
+		{"in another case only", form("User=eve"), refused},
+		{"with brackets only", form("user[]=eve"), refused},
+		{"with brackets only in multipart", multi(part("user[]", "eve"), "--b--"), refused},
 		{"with brackets too in multipart", multi(part("user", "bob"), part("user[0]", "eve"), "--b--"), refused},
 		{"another that begins alike", form("user=bob&username=eve&us=a"), "form:user=bob"},
 		{"a form that the framework reads otherwise", &odd{*form("user=bob")}, refused},
 		{"doubled in multipart", multi(part("user", "bob"), part("user", "eve"), "--b--"), refused},
 		{"in the query too", inQuery, refused},
 		{"in the query only", onlyInQuery, refused},
+		{"in the query with brackets", bracketsInQuery, refused},
+		{"in the query in another case", caseInQuery, refused},
 		{"a broken query", brokenQuery, refused},
 		{"broken", form("user=%zz"), refused},
 		{"cut short", multi(part("user", "bob"), "--b"), refused},
@@ -81,6 +90,23 @@ func TestByForm(t *testing.T) {
 	} {
 		if got := ask(t, gate.ByForm("user", nil), c.r); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A client cannot get the limit of another key by spelling the first key's name in another
+// way, which the handler's parser may undo.
+func TestFirstOfDoesNotSkipAnotherSpelling(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"user[]=eve", "User=eve", "u[]ser=eve"} {
+		inQuery := &request{query: body}
+		for name, got := range map[string]outcome{
+			"form":  ask(t, gate.FirstOf(gate.ByForm("user", nil), gate.Everyone), form(body)),
+			"query": ask(t, gate.FirstOf(gate.ByQuery("user"), gate.Everyone), inQuery),
+		} {
+			if got != refused {
+				t.Errorf("%s of %s: got %q, want %q", name, body, got, refused)
+			}
 		}
 	}
 }

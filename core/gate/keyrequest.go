@@ -175,8 +175,10 @@ func percentFree(s string) string {
 	return string(out)
 }
 
-// ByQuery is a parameter of the query. It must be there exactly once and not be empty,
-// and the whole query must be well encoded. Otherwise the request is refused with a 400.
+// ByQuery is a parameter of the query. It must be there exactly once and not be empty. No
+// other name may differ from it only in case or brackets, such as Name[], because some
+// parsers take these for the same. The whole query must be well encoded. Otherwise the
+// request is refused with a 400.
 //
 // ByQuery panics on an empty name.
 func ByQuery(name string) Key {
