@@ -54,6 +54,10 @@ type ExclusiveOptions struct {
 // of Hijack runs. It is free before the response has ended, unless all of it was flushed
 // before.
 //
+// A handler may release the lock early, which ends its context, too. Let it then answer with
+// a body or another status than 200: to the other gates of the request an empty 200 means
+// that it gave up.
+//
 // What a handler leaves behind has no lock: a goroutine, and a connection that was taken
 // over and lives on. On Fiber that is also the writer of a stream whose client has gone
 // away: it may run on until its next Flush fails.

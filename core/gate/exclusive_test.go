@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
@@ -375,6 +376,42 @@ func TestExclusiveLostWhileTheHandlerRuns(t *testing.T) {
 			}
 			p.Leave(nil)
 		})
+	}
+}
+
+// A handler that releases its lock ends its own context. If it returns without an answer
+// then, it may have given up because of that: nothing is sold, and what it did is unknown.
+func TestExclusiveReleasedByTheHandler(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reply *gate.Reply
+		sold  int64
+		state idempotency.State
+	}{
+		"no answer": {answered(200), 0, idempotency.Doubtful},
+		"a body":    {&gate.Reply{Status: 200, Body: []byte("yours")}, 1, idempotency.Done},
+		"a status":  {answered(204), 1, idempotency.Done},
+	} {
+		guard, _ := guardsOf(t, idempotency.Reject{}, idempotency.Options{})
+		l, _ := locks(t, lock.Options{})
+		s, _ := sale(t, 1)
+		r := posting("k", "")
+		r.route, r.params = "/orders/{item}", map[string]string{"item": "phone"}
+		p := gate.Chain(
+			gate.Idempotent(guard, everyone, nil), gate.Exclusive(l, everyone, nil), gate.Reserve(s, gate.ByParam("item"), everyone, nil),
+		).Enter(r)
+		held, ok := lock.FromContext(p.Context)
+		if !ok {
+			t.Fatalf("%s: got %+v, want it admitted with the lock", name, p.Reply)
+		}
+		if err := held.Release(p.Context); err != nil || p.Context.Err() == nil {
+			t.Errorf("%s: Release: got %v, and the context's error %v, want no error, and the context ended", name, err, p.Context.Err())
+		}
+		p.Leave(c.reply)
+		counts(t, s, 1-c.sold, 0, c.sold)
+		if r, err := guard.Inspect(t.Context(), ordered); r.State != c.state || err != nil {
+			t.Errorf("%s: got %+v, %v, want the state %v", name, r, err, c.state)
+		}
 	}
 }
 

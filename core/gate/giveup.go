@@ -6,15 +6,14 @@ import (
 	"sync/atomic"
 
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/lock"
 )
 
 // An ending tells whether a handler has given up: it returned without an answer because
 // its context had ended. A context ends when the client goes away, when a deadline
 // passes, or when a lock is lost. Frameworks send an empty 200 for such a handler. Any
 // other answer is the handler's own and is taken as it is, whether or not the client
-// still listens. A handler that has ended the context itself has not given up: it has
-// concluded its claim or released its lock.
+// still listens. A handler that has concluded its claim has not given up: it has said how it
+// ended. One that has released its lock has not.
 //
 // A gate further in may give the handler a context that ends earlier than that of a gate
 // outside. It tells the gates outside through the ending that it finds in the request's
@@ -40,14 +39,9 @@ func (e *ending) gaveUp(reply *Reply) bool {
 	if reply == nil || reply.Status != 200 || len(reply.Body) > 0 || reply.Partial {
 		return false
 	}
-	ended := e.ctx.Err() != nil && !isOwn(context.Cause(e.ctx)) || e.further.Load()
+	ended := e.ctx.Err() != nil && !errors.Is(context.Cause(e.ctx), idempotency.ErrConcluded) || e.further.Load()
 	if ended && e.outside != nil {
 		e.outside.further.Store(true)
 	}
 	return ended
-}
-
-// isOwn reports whether the handler has ended the context that has this cause.
-func isOwn(cause error) bool {
-	return errors.Is(cause, idempotency.ErrConcluded) || errors.Is(cause, lock.ErrReleased)
 }
