@@ -53,13 +53,9 @@ var errEnded error = &script.Error{
 }
 
 func (c *Claim) conclude(ctx context.Context, o Outcome) error {
-	over := &ErrConcluded
-	if c.of.becomes(o.state) == doubt {
-		over = &errDoubted
-	}
-	c.over.Store(over)
-	if c.lost = c.lease.End(*over) != nil; !c.lost {
-		defer c.of.count.running.Add(-1) // when Concluding counts it, if it goes on
+	c.over.Store(&ErrConcluded)
+	if c.lost = c.lease.End(ErrConcluded) != nil; !c.lost {
+		defer c.of.count.running.Add(-1) // only now: until then it counts as Running, from then on as Concluding
 	}
 	end := c.ending(o)
 	asked := time.Now()
@@ -179,6 +175,7 @@ func (c *Claim) verdict(ctx context.Context, o Outcome, n int64, doubted bool) e
 		g.count.abandoned.Add(1)
 		if g.becomes(o.state) == doubt {
 			g.count.doubted.Add(1)
+			c.over.Store(&errDoubted)
 			g.notify(ctx, store.InDoubt)
 		} else {
 			g.notify(ctx, store.Abandoned)

@@ -2,12 +2,38 @@ package idempotency_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
 )
+
+// TestErrSaysDoubtOnlyOfARecord: a conclusion that should leave the work in doubt leaves none
+// if the record is gone.
+func TestErrSaysDoubtOnlyOfARecord(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{false, true} {
+		_, rdb := redistest.Miniredis(t)
+		g := guardOf(t, rdb, "p", idempotency.Reject{}, nil)
+		c := begin(t, g, "key", "")
+		var want error
+		if gone {
+			want = idempotency.ErrLost
+			if _, err := g.Forget(t.Context(), "key"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Conclude(t.Context(), idempotency.Unknown()); !same(err, want) {
+			t.Errorf("gone %t: Conclude: got %v, want %v", gone, err, want)
+		}
+		if err := c.Err(); !errors.Is(err, idempotency.ErrConcluded) || errors.Is(err, idempotency.ErrInDoubt) == gone {
+			t.Errorf("gone %t: got %v, want %v, and a doubt only of a record", gone, err, idempotency.ErrConcluded)
+		}
+	}
+}
 
 // TestARunCountsUntilItIsNoted: whoever waits for Running and Concluding to be 0 before the
 // process ends waits for conclusions too.

@@ -179,7 +179,6 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 			became = "free"
 		}
 	}
-	c.doubts = became == "doubt"
 	var want error
 	switch reply := h.reply; {
 	case reply == int64(-2) && became == "free":
@@ -198,7 +197,7 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 		}
 	default:
 		n.Abandoned++
-		if became == "doubt" {
+		if c.doubts = became == "doubt"; c.doubts {
 			n.Doubted++
 		}
 	}
