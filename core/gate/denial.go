@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/background"
+	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/limit"
 )
 
@@ -143,6 +144,20 @@ func (a *answers) tellBefore(r Request, err error, undo func()) {
 	}()
 	a.tell(r, err)
 	told = true
+}
+
+// conclude tells of the error of end. If end goes on in the background, and fails there, the
+// hook is told of that afterwards.
+func (a *answers) conclude(ctx context.Context, r Request, end func(context.Context) error) {
+	told := make(chan struct{})
+	defer close(told)
+	ctx = undo.WithDropped(ctx, func(err error) {
+		<-told
+		a.tell(r, err)
+	})
+	if err := end(ctx); err != nil {
+		a.tell(r, err)
+	}
 }
 
 func (a *answers) tell(r Request, err error) {

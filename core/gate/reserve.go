@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/neap-go/neap/core/internal/token"
-	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/stock"
 )
 
@@ -43,7 +42,8 @@ type ReserveOptions struct {
 	//     have to undo it,
 	//   - a Confirm or Cancel that Redis did not confirm (a *script.Error). It goes on in
 	//     the background. If it fails there, OnError is told once more, of an error as
-	//     above, of stock.ErrDisagrees, or of stock.ErrDropped if it was given up.
+	//     above, of stock.ErrDisagrees or stock.ErrQuantity, or of stock.ErrDropped if it
+	//     was given up.
 	//
 	// The Request then has only its context, in which stock.FromContext finds the
 	// reservation, and its method, host, path, query, route and peer.
@@ -253,9 +253,6 @@ func (g *reserve) leaving(ending *ending, r Request, own *stock.Reservation) fun
 		} else if g.opts.Keep {
 			return
 		}
-		tell := func(err error) { g.answers.tell(asked, err) }
-		if err := conclude(undo.WithDropped(client, tell)); err != nil {
-			tell(err)
-		}
+		g.answers.conclude(client, asked, conclude)
 	}
 }

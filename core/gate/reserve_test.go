@@ -532,6 +532,31 @@ func TestReserveTellsHowTheBackgroundEnds(t *testing.T) {
 	}
 }
 
+// TestReserveTellsInOrder: the hook is told that a Confirm goes on before it is told how that
+// has ended, even if it takes its time.
+func TestReserveTellsInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+		s := opened(t, rdb, "neap", 1)
+		var h hook
+		p := reserving(s, &gate.ReserveOptions{OnError: func(r gate.Request, err error) {
+			if errors.Is(err, script.ErrMaybeExecuted) {
+				rdb.Mend()
+				time.Sleep(s.Lease())
+			}
+			h.hear(r, err)
+		}}).Enter(buying("phone", "ann"))
+		edited(t, rdb, s)
+		rdb.Cut("refused")
+		p.Leave(answered(201))
+		synctest.Wait()
+		if want := []error{script.ErrMaybeExecuted, stock.ErrDisagrees}; !slices.EqualFunc(h.errs, want, errors.Is) {
+			t.Errorf("the hook was told %v, want %v", h.errs, want)
+		}
+	})
+}
+
 // TestReserveRenewsNothingAfterAFailure: units that the gate could not confirm are back when
 // their lease ends, because no handler runs any more.
 func TestReserveRenewsNothingAfterAFailure(t *testing.T) {
