@@ -252,13 +252,13 @@ func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim
 	return func(reply *Reply) {
 		outcome := idempotency.Unknown()
 		defer func() { // also if Replay panics
-			err := claim.Conclude(context.Background(), outcome) // nothing, if the handler has concluded the claim
-			if err == nil && errors.Is(claim.Err(), idempotency.ErrInDoubt) {
-				err = idempotency.ErrInDoubt
-			}
-			if err != nil {
-				g.answers.tell(asked, err)
-			}
+			g.answers.conclude(context.Background(), asked, func(ctx context.Context) error {
+				err := claim.Conclude(ctx, outcome) // nothing, if the handler has concluded the claim
+				if err == nil && errors.Is(claim.Err(), idempotency.ErrInDoubt) {
+					err = idempotency.ErrInDoubt
+				}
+				return err
+			})
 		}()
 		if !ending.gaveUp(reply) {
 			outcome = g.outcome(reply)

@@ -3,15 +3,18 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // guards makes a guard on a Redis that becomes unreachable on demand.
@@ -281,6 +284,80 @@ func TestIdempotentHookGetsTheRequest(t *testing.T) {
 	p.Leave(booked("tea"))
 	if told == nil || told.Path() != "/orders" || told.Method() != "POST" {
 		t.Errorf("the hook was told of %+v, want POST /orders", told)
+	}
+	rdb.gone.Store(false) // so that the hook is not told more
+}
+
+// TestIdempotentTellsHowTheBackgroundEnds: what goes on when Leave has returned may end in
+// doubt, or fail, and then the hook is told once more.
+func TestIdempotentTellsHowTheBackgroundEnds(t *testing.T) {
+	t.Parallel()
+	const lease = 30 * time.Second
+	taken := func(t *testing.T, other *idempotency.Guard) {
+		t.Helper()
+		time.Sleep(2 * lease)
+		run, err := other.BeginAny(t.Context(), ordered, "")
+		if err != nil || run.Claim == nil {
+			t.Fatalf("another request: got %+v, %v, want a claim", run, err)
+		}
+		if err := run.Claim.Conclude(t.Context(), idempotency.DoneWithout()); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		policy    idempotency.Policy
+		status    int
+		cut       string
+		meanwhile func(*testing.T, *idempotency.Guard)
+		want      []error
+	}{
+		"it is stored":                    {idempotency.Retry{}, 201, "refused", nil, []error{script.ErrMaybeExecuted}},
+		"it is in doubt":                  {idempotency.Reject{}, 500, "refused", nil, []error{script.ErrMaybeExecuted, idempotency.ErrInDoubt}},
+		"another request has run":         {idempotency.Retry{}, 201, "refused", taken, []error{script.ErrMaybeExecuted, idempotency.ErrLost}},
+		"given up, and another was begun": {idempotency.Retry{}, 500, "lost", taken, []error{script.ErrMaybeExecuted}},
+		"no record is left": {idempotency.Reject{}, 500, "refused", func(t *testing.T, other *idempotency.Guard) {
+			t.Helper()
+			if _, err := other.Forget(t.Context(), ordered); err != nil {
+				t.Error(err)
+			}
+		}, []error{script.ErrMaybeExecuted, idempotency.ErrLost}},
+		"it is dropped": {idempotency.Reject{}, 201, "forbidden", func(t *testing.T, _ *idempotency.Guard) {
+			t.Helper()
+			time.Sleep(4 * lease)
+		}, []error{script.ErrConfiguration, idempotency.ErrDropped}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+				guardOn := func(rdb script.Client) *idempotency.Guard {
+					g, err := idempotency.New(storetest.At(t, rdb, "neap"), "test", c.policy, &idempotency.Options{Budget: time.Minute, Lease: lease})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return g
+				}
+				guard := guardOn(rdb)
+				var h hook
+				p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: func(r gate.Request, err error) {
+					if claim, ok := idempotency.FromContext(r.Context()); !ok || claim.Key() != ordered {
+						t.Error("the hook found no claim of the request, want one")
+					}
+					h.hear(r, err)
+				}}).Enter(posting("k", ""))
+				rdb.Cut(c.cut)
+				p.Leave(answered(c.status))
+				if c.meanwhile != nil {
+					c.meanwhile(t, guardOn(rdb.Client))
+				}
+				rdb.Mend()
+				time.Sleep(2 * lease)
+				synctest.Wait()
+				if n := guard.Stats().Concluding; !slices.EqualFunc(h.errs, c.want, errors.Is) || n != 0 {
+					t.Errorf("the hook was told %v, and %d go on, want %v and none", h.errs, n, c.want)
+				}
+			})
+		})
 	}
 }
 

@@ -3,10 +3,13 @@ package idempotency
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
@@ -66,17 +69,32 @@ func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 	c.of.count.unconfirmed.Add(1)
 	c.of.watch.notify(c.record)
 	in.Add(ask.Doubt{Last: asked, Calls: 1})
-	kept := in.TakeBack(c.of.late.Start, c.of.opts.Lease, true, func() (bool, error) {
-		n, _, err := end(context.Background())
-		if err == nil {
-			_ = c.concluded(context.Background(), o, n, true)
+	told, last := undo.Dropped(ctx), err
+	start := c.of.late.Telling(false, func() { c.tell(told, fmt.Errorf("%w: %w", ErrDropped, last)) })
+	kept := in.TakeBack(start, c.of.opts.Lease, true, func() (bool, error) {
+		n, _, late := end(context.Background())
+		if late == nil {
+			c.tell(told, c.concluded(context.Background(), o, n, true))
+		} else {
+			last = late
 		}
-		return n > 0, err
+		return n > 0, late
 	})
 	if !kept && c.unguarded != nil {
 		c.of.takeBack(&c.question)
 	}
 	return err
+}
+
+// tell tells a caller of undo.WithDropped how the conclusion ended in the background, unless
+// that is what it was to do.
+func (c *Claim) tell(told func(error), err error) {
+	if err == nil && errors.Is(c.Err(), ErrInDoubt) {
+		err = ErrInDoubt
+	}
+	if told != nil && err != nil && !errors.Is(err, errGone) { // errGone says no more than the error before
+		background.Go(func() { told(err) })
+	}
 }
 
 // first makes the first call that concludes a claim. A claim that is not in Redis can wait:

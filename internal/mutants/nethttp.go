@@ -225,8 +225,7 @@ var nethttpBugs = []source{
 			"\treturn func(reply *Reply) {\n",
 			"\treturn func(reply *Reply) {\n\t\tif reply == nil {\n\t\t\treturn\n\t\t}\n"},
 		{"OnError is not told of an answer that could not be stored",
-			"err := claim.Conclude(context.Background(), outcome)",
-			"var err error\n\t\t\tgo claim.Conclude(context.Background(), outcome)"},
+			"err := claim.Conclude(ctx, outcome)", "var err error\n\t\t\t\tgo claim.Conclude(ctx, outcome)"},
 	}},
 	{"core/gate/reserve.go", []bug{
 		{"a handler does not find its reservation",
