@@ -213,7 +213,7 @@ func unknown(err error) error {
 func (g *idempotent) refused(r Request, err error) Pass {
 	var kind Kind
 	switch {
-	case errors.Is(err, idempotency.ErrInDoubt): // first, because it may wrap what Reconcile.Find has of a guard
+	case errors.Is(err, idempotency.ErrInDoubt):
 		kind = KindInDoubt
 		g.answers.tell(r, err)
 	case errors.Is(err, idempotency.ErrInFlight):

@@ -182,6 +182,17 @@ func (g *Guard) takeBack(q *question) {
 	})
 }
 
+// inDoubt returns ErrInDoubt with the error of Reconcile.Find. What that has of another guard
+// is only text in it: it is no answer of this one.
+func inDoubt(why error) error {
+	for _, answer := range []error{ErrInFlight, ErrMismatch, ErrNoResult, ErrUnreadable} {
+		if errors.Is(why, answer) {
+			return fmt.Errorf("%w: %v", ErrInDoubt, why) //nolint:errorlint // see above
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrInDoubt, why)
+}
+
 // errReconciled is the cause with which the context of Reconcile.Find ends.
 var errReconciled = errors.New("idempotency: Reconcile.Find has returned")
 
@@ -197,7 +208,7 @@ func (g *Guard) reconcile(c *Claim) (Answer, error) {
 	c.lease.Drop(errReconciled)
 	switch {
 	case err != nil:
-		return Answer{}, fmt.Errorf("%w: %w", ErrInDoubt, err)
+		return Answer{}, inDoubt(err)
 	case found.state == "":
 		return Answer{}, ErrInDoubt
 	case found.state == free && c.Err() != nil:

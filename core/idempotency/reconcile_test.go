@@ -3,6 +3,8 @@ package idempotency_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +24,29 @@ func reconciling(
 	g := guardOf(t, rdb, prefix, idempotency.Reconcile{Find: found}, &idempotency.Options{Budget: time.Second, Lease: 3 * time.Second})
 	warm(t, g)
 	return g
+}
+
+// TestReconcileThatAsksAnotherGuard: what another guard answers does not pass for an answer of
+// this one. Any other error of Reconcile is found in that of Begin.
+func TestReconcileThatAsksAnotherGuard(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.Miniredis(t)
+	books := errors.New("the books are closed")
+	var finds error
+	g := reconciling(t, rdb, rdb, "p", func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+		return idempotency.Unknown(), fmt.Errorf("of Find: %w", finds)
+	})
+	for _, finds = range []error{
+		idempotency.ErrInFlight, idempotency.ErrMismatch, idempotency.ErrNoResult, idempotency.ErrUnreadable, books,
+	} {
+		_, err := g.Begin(t.Context(), "key", "")
+		if !errors.Is(err, idempotency.ErrInDoubt) || errors.Is(err, finds) != errors.Is(finds, books) || !strings.HasSuffix(err.Error(), "of Find: "+finds.Error()) {
+			t.Errorf("Find returns %v: got %v, want %v, with its text", finds, err, idempotency.ErrInDoubt)
+		}
+	}
+	if s := g.Stats(); s.InDoubt != 5 {
+		t.Errorf("got stats %+v, want 5 in doubt", s)
+	}
 }
 
 // TestReconcileThatOutlastsItsClaim: Reconcile says too late that nothing was done. This

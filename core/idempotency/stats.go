@@ -24,7 +24,7 @@ func (n *counters) finished(r Answer, err error) store.Outcome {
 		count, outcome = &n.begun, store.Granted
 	case err == nil:
 		count, outcome = &n.replayed, store.Replayed
-	case errors.Is(err, ErrInDoubt): // first, because it may wrap what Reconcile.Find has of a guard
+	case errors.Is(err, ErrInDoubt):
 		count, outcome = &n.inDoubt, store.InDoubt
 	case errors.Is(err, ErrInFlight):
 		count, outcome = &n.inFlight, store.Held
