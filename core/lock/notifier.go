@@ -42,7 +42,7 @@ type notifier struct {
 	plain         bool      // the server has no sharded channels
 	backoff       time.Time // the notifier does not subscribe before this time
 	proven        bool      // Redis lets this client subscribe and publish
-	trial         *channel  // the first subscription, which proves that the client may
+	trial         *channel  // the subscription that is to prove that the client may
 }
 
 type subscriber interface {
@@ -128,16 +128,28 @@ func (n *notifier) begin(ch *channel) {
 	background.Go(func() { n.subscribe(ch) })
 }
 
-// proceed begins the channels that waited for the trial. If it succeeded, those that Redis has
-// confirmed meanwhile are live.
+// proceed begins the channels that waited for the trial, and settles the others.
 func (n *notifier) proceed() {
 	for _, ch := range n.channels {
-		switch {
-		case !ch.begun:
+		if ch.begun {
+			n.settle(ch)
+		} else {
 			n.begin(ch)
-		case n.proven && ch.state == unknown && ch.subscription != nil && ch.subscription.asked[ch.key]:
-			ch.live()
 		}
+	}
+}
+
+// settle makes a channel live that Redis has confirmed. As long as the client is not proven,
+// it makes a trial of the channel instead, unless there is another.
+func (n *notifier) settle(ch *channel) {
+	sub := ch.subscription
+	switch {
+	case ch.state != unknown || sub == nil || !sub.asked[ch.key]:
+	case n.proven:
+		ch.live()
+	case n.trial == nil, n.trial == ch:
+		n.trial = ch
+		background.Go(func() { n.probe(sub, ch) })
 	}
 }
 

@@ -118,14 +118,8 @@ func (n *notifier) confirmed(sub *subscription, key string) {
 	if _, asked := sub.asked[key]; asked {
 		sub.asked[key] = true
 	}
-	ch := sub.channels[key]
-	switch {
-	case ch == nil || ch.state != unknown:
-	case n.proven:
-		ch.live()
-	case n.trial == nil, n.trial == ch:
-		n.trial = ch
-		background.Go(func() { n.probe(sub, ch) })
+	if ch := sub.channels[key]; ch != nil {
+		n.settle(ch)
 	}
 }
 
@@ -180,6 +174,7 @@ func (n *notifier) disconnect(sub *subscription, err error) {
 	if n.subscriptions[sub.server] == sub {
 		delete(n.subscriptions, sub.server)
 		n.fail(err)
+		clear(sub.asked) // none of its channels is a trial any more
 		for _, ch := range sub.channels {
 			n.drop(ch)
 		}

@@ -69,21 +69,30 @@ type publisher struct{ subscriber }
 func (publisher) Process(context.Context, redis.Cmder) error { return nil }
 
 // A channel that Redis confirms while it is not known whether the client may subscribe becomes
-// live once that is known, by the trial of another, or by its own.
+// live once that is known, by the trial of another, or by its own, also if that of another
+// ends without a result.
 func TestAChannelThatIsConfirmedEarlyBecomesLive(t *testing.T) {
 	t.Parallel()
-	for _, others := range []bool{true, false} {
+	for others, end := range map[string]func(*notifier, *subscription, *channel){
+		"none":             nil,
+		"one that is live": (*notifier).probe,
+		"one that is dropped": func(n *notifier, _ *subscription, trial *channel) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.drop(trial)
+		},
+	} {
 		n, sub, ch := aSubscription("key")
 		n.proven, sub.server, sub.asked["key"] = false, publisher{}, false
 		trial := &channel{key: "trial", subscription: sub, known: make(chan struct{}), begun: true}
-		if others {
+		if end != nil {
 			n.trial, n.channels["trial"], sub.channels["trial"] = trial, trial, trial
 		}
 		n.confirmed(sub, "key")
-		if others {
-			n.probe(sub, trial)
+		if end != nil {
+			end(n, sub, trial)
 		}
-		redistest.Await(t, time.Minute, "the channel to be live", func() bool {
+		redistest.Await(t, time.Minute, "the channel to be live, beside the trial of "+others, func() bool {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			return ch.state == live && n.proven
