@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -122,6 +124,60 @@ func TestAWaitThatCannotLearnWaitsOn(t *testing.T) {
 		d := must(other.Wait(t.Context(), "s"))(t)
 		if took := time.Since(began).Round(time.Second); !d.Allowed || d.Degraded || took != time.Hour {
 			t.Errorf("got %+v after %v, want it granted by Redis after an hour", d, took)
+		}
+	})
+}
+
+// losing is a client that loses, after a while, what some callers learn by. They have loses in
+// their context.
+type losing struct {
+	*redis.Client
+
+	lost atomic.Int64
+}
+
+type loses struct{}
+
+func (l *losing) Process(ctx context.Context, cmd redis.Cmder) error {
+	if ctx.Value(loses{}) != nil && strings.Contains(cmd.String(), overrideSHA) {
+		l.lost.Add(1)
+		time.Sleep(patience / 2)
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}
+	return l.Client.Process(ctx, cmd)
+}
+
+// TestAWaitForgetsWhyItCouldNotLearn: a caller that could not learn waits behind one that could.
+// When its turn comes, Redis decides.
+func TestAWaitForgetsWhyItCouldNotLearn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := redistest.Bubble(t)
+		rdb := &losing{Client: redistest.BubbleClient(t, m)}
+		l := must(on(t, redistest.BubbleClient(t, m), "neap")("n", []limit.Policy{hourly(100)}, overriding()))(t)
+		other := must(on(t, rdb, "neap")("n", []limit.Policy{hourly(100)}, overriding()))(t)
+		first := take(t, other, "s", 1)
+		take(t, other, "s", 99)
+		began := time.Now()
+		var callers sync.WaitGroup
+		waits := func(ctx context.Context, cost int64) {
+			callers.Go(func() {
+				d, err := other.WaitN(ctx, "s", cost)
+				if took := time.Since(began).Round(time.Second); err != nil || !d.Allowed || d.Degraded || took != time.Hour {
+					t.Errorf("a wait for %d: got %+v, %v after %v, want it granted by Redis after an hour", cost, d, err, took)
+				}
+			})
+			synctest.Wait()
+		}
+		waits(context.WithValue(t.Context(), loses{}, true), 1)
+		waits(t.Context(), 50)
+		time.Sleep(time.Minute)
+		must(0, l.Override(t.Context(), "s", day, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
+		must(0, first.Refund(t.Context()))(t) // so that the first caller asks again
+		callers.Wait()
+		if n := rdb.lost.Load(); n != 1 {
+			t.Errorf("got %d calls lost, want 1", n)
 		}
 	})
 }

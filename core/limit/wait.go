@@ -87,8 +87,9 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	return d, err
 }
 
-// waitAs waits under the policies of this limiter, whatever others the subject may have. If there
-// is a cause, its first question is not for Redis. answered says that Redis has answered one.
+// waitAs waits under the policies of this limiter, whatever others the subject may have. A cause
+// says why Redis cannot be asked now: then the first decision is made without it, unless that comes
+// more than a Budget later. answered says that Redis has made one.
 func (l *Limiter) waitAs(ctx context.Context, subject string, n int64, most *time.Duration, cause error) (d Decision, took time.Duration, answered bool, err error) {
 	w, queued := l.queues.Join(l.set, subject, n, most, l.opts.Budget)
 	switch {
@@ -100,7 +101,11 @@ func (l *Limiter) waitAs(ctx context.Context, subject string, n int64, most *tim
 	}
 	defer l.queues.Leave(w)
 	var failed error
+	joined := time.Now()
 	denial, err := w.Wait(ctx, func() (line.Answer, error) {
+		if time.Since(joined) > l.opts.Budget {
+			cause = nil
+		}
 		d, took, failed = l.askWith(ctx, subject, n, false, cause)
 		cause = nil
 		answered = answered || failed == nil && !d.Degraded
