@@ -218,8 +218,11 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	return d, err
 }
 
-// tell counts a decision and tells the observers.
+// tell counts a decision and tells the observers, unless nothing was decided.
 func (l *Limiter) tell(ctx context.Context, cost int64, d *Decision, err error, took time.Duration) {
+	if errors.Is(err, ErrQueue) || errors.Is(err, ErrCost) {
+		return
+	}
 	l.count.Add(decisions.Of(d.Allowed, err), d.Degraded)
 	l.observers.notify(ctx, cost, d, err, took)
 }

@@ -76,6 +76,9 @@ func TestAWaitForACostThatAnOverrideForbids(t *testing.T) {
 			if fits := c.cost <= c.own && (c.cost <= c.given || c.lasts < time.Hour); fits != (err == nil) || !fits && !errors.Is(err, limit.ErrCost) || fits && !d.Allowed {
 				t.Errorf("%s: got %+v, %v, want ErrCost: %t", name, d, err, !fits)
 			}
+			if s := other.Stats(); s.Canceled > 0 {
+				t.Errorf("%s: got stats %+v, want no cost out of range told as a caller that has gone", name, s)
+			}
 		})
 	}
 }

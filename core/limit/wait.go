@@ -80,9 +80,6 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 		d, took, answered, err = l.waitAs(ctx, subject, n, left, cause)
 		return answered, err
 	})
-	if err == ErrQueue {
-		return Decision{}, ErrQueue
-	}
 	l.tell(ctx, n, &d, err, took)
 	return d, err
 }
