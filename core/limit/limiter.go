@@ -232,12 +232,14 @@ func (l *Limiter) ask(ctx context.Context, subject string, cost int64, peek bool
 	if l.overrides != nil {
 		return l.askKnowing(ctx, subject, cost, peek)
 	}
-	return l.askAs(ctx, subject, cost, peek)
+	return l.askAs(ctx, subject, cost, peek, nil)
 }
 
-func (l *Limiter) askAs(ctx context.Context, subject string, cost int64, peek bool) (d Decision, took time.Duration, err error) {
-	if cost == 0 || peek || ctx.Err() != nil {
-		return l.request(ctx, subject, cost, peek, nil)
+// askAs decides under the policies of this limiter, whatever others the subject may have, and
+// without Redis if there is a cause.
+func (l *Limiter) askAs(ctx context.Context, subject string, cost int64, peek bool, cause error) (d Decision, took time.Duration, err error) {
+	if cause != nil || cost == 0 || peek || ctx.Err() != nil {
+		return l.request(ctx, subject, cost, peek, cause)
 	}
 	return l.first.decide(ctx, l, subject, cost)
 }

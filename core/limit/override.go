@@ -117,15 +117,15 @@ const mostLearned = 3
 
 // decided calls decide with the limiter that decides about a subject. If the subject has other policies
 // than this process knows, it learns them and calls decide again. If it cannot, it calls decide with the
-// cause: then the next question is not for Redis. decide reports whether Redis has answered one
-// of its questions before.
+// cause, and then it is to decide once without Redis. decide reports whether Redis has decided
+// before.
 func (l *Limiter) decided(ctx context.Context, subject string, decide func(l *Limiter, cause error) (answered bool, err error)) error {
 	if l.overrides == nil {
 		_, err := decide(l, nil)
 		return err
 	}
 	var cause error
-	for learned := 0; ; learned++ {
+	for learned := 0; ; {
 		answered, err := decide(l.deciding(subject), cause)
 		if err != wire.ErrOverridden {
 			return err
@@ -133,10 +133,10 @@ func (l *Limiter) decided(ctx context.Context, subject string, decide func(l *Li
 		if answered {
 			learned = 0
 		}
-		if learned < mostLearned {
+		if learned++; learned <= mostLearned {
 			_, _, cause = l.override(ctx, subject, "", -1)
 		} else { // a caller that waits on afterwards learns anew
-			learned, cause = -1, &script.Error{Script: l.remote.Script.Name(), Class: script.ErrFailed, Err: wire.ErrOverridden}
+			learned, cause = 0, &script.Error{Script: l.remote.Script.Name(), Class: script.ErrFailed, Err: wire.ErrOverridden}
 		}
 	}
 }
@@ -145,19 +145,11 @@ func (l *Limiter) decided(ctx context.Context, subject string, decide func(l *Li
 func (l *Limiter) askKnowing(ctx context.Context, subject string, cost int64, peek bool) (d Decision, took time.Duration, err error) {
 	err = l.decided(ctx, subject, func(l *Limiter, cause error) (answered bool, err error) {
 		if err = l.checkCost(cost); err == nil {
-			d, took, err = l.askWith(ctx, subject, cost, peek, cause)
+			d, took, err = l.askAs(ctx, subject, cost, peek, cause)
 		}
 		return false, err
 	})
 	return d, took, err
-}
-
-// askWith asks Redis, or decides without it if there is a cause.
-func (l *Limiter) askWith(ctx context.Context, subject string, cost int64, peek bool, cause error) (Decision, time.Duration, error) {
-	if cause != nil {
-		return l.request(ctx, subject, cost, peek, cause)
-	}
-	return l.askAs(ctx, subject, cost, peek)
 }
 
 // fits checks a cost against the policies that count for the subject. If it is too large for those

@@ -131,24 +131,60 @@ func TestAWaitThatCannotLearnWaitsOn(t *testing.T) {
 	})
 }
 
-// losing is a client that loses, after a while, what some callers learn by. They have loses in
-// their context.
-type losing struct {
+// slowed is a client that takes its time for what some callers learn by, and may lose it then.
+// They have slow in their context.
+type slowed struct {
 	*redis.Client
 
-	lost atomic.Int64
+	loses bool
+	calls atomic.Int64
 }
 
-type loses struct{}
+type slow struct{}
 
-func (l *losing) Process(ctx context.Context, cmd redis.Cmder) error {
-	if ctx.Value(loses{}) != nil && strings.Contains(cmd.String(), overrideSHA) {
-		l.lost.Add(1)
+func (s *slowed) Process(ctx context.Context, cmd redis.Cmder) error {
+	if ctx.Value(slow{}) != nil && strings.Contains(cmd.String(), overrideSHA) {
+		s.calls.Add(1)
 		time.Sleep(patience / 2)
-		cmd.SetErr(io.EOF)
-		return io.EOF
+		if s.loses {
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
 	}
-	return l.Client.Process(ctx, cmd)
+	return s.Client.Process(ctx, cmd)
+}
+
+// TestAWaitKeepsItsRoomWhileItLearns: no other caller takes it.
+func TestAWaitKeepsItsRoomWhileItLearns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := redistest.Bubble(t)
+		rdb := &slowed{Client: redistest.BubbleClient(t, m)}
+		opts := overriding()
+		opts.MaxWaiting = 1
+		l := must(on(t, redistest.BubbleClient(t, m), "neap")("n", []limit.Policy{hourly(1)}, overriding()))(t)
+		other := must(on(t, rdb, "neap")("n", []limit.Policy{hourly(1)}, opts))(t)
+		first := take(t, other, "s", 1)
+		waited := make(chan error, 1)
+		go func() {
+			_, err := other.Wait(context.WithValue(t.Context(), slow{}, true), "s")
+			waited <- err
+		}()
+		synctest.Wait()
+		must(0, l.Override(t.Context(), "s", day, limit.FixedWindow{Limit: 2, Window: time.Hour}))(t)
+		must(0, first.Refund(t.Context()))(t) // so that the caller asks again
+		time.Sleep(patience / 4)
+		if _, err := other.Wait(t.Context(), "another"); !errors.Is(err, limit.ErrQueue) {
+			t.Errorf("a caller beside one that learns: got %v, want %v", err, limit.ErrQueue)
+		}
+		if err := <-waited; err != nil || rdb.calls.Load() != 1 {
+			t.Errorf("the caller that learns: got %v after %d calls, want it granted after 1", err, rdb.calls.Load())
+		}
+		must(other.Wait(t.Context(), "another"))(t)
+		if n := other.Stats().Waiting; n != 0 {
+			t.Errorf("when all were admitted: got %d waiting, want none", n)
+		}
+	})
 }
 
 // TestAWaitForgetsWhyItCouldNotLearn: a caller that could not learn waits behind one that could.
@@ -157,7 +193,7 @@ func TestAWaitForgetsWhyItCouldNotLearn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := redistest.Bubble(t)
-		rdb := &losing{Client: redistest.BubbleClient(t, m)}
+		rdb := &slowed{Client: redistest.BubbleClient(t, m), loses: true}
 		l := must(on(t, redistest.BubbleClient(t, m), "neap")("n", []limit.Policy{hourly(100)}, overriding()))(t)
 		other := must(on(t, rdb, "neap")("n", []limit.Policy{hourly(100)}, overriding()))(t)
 		first := take(t, other, "s", 1)
@@ -173,13 +209,13 @@ func TestAWaitForgetsWhyItCouldNotLearn(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		waits(context.WithValue(t.Context(), loses{}, true), 1)
+		waits(context.WithValue(t.Context(), slow{}, true), 1)
 		waits(t.Context(), 50)
 		time.Sleep(time.Minute)
 		must(0, l.Override(t.Context(), "s", day, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
 		must(0, first.Refund(t.Context()))(t) // so that the first caller asks again
 		callers.Wait()
-		if n := rdb.lost.Load(); n != 1 {
+		if n := rdb.calls.Load(); n != 1 {
 			t.Errorf("got %d calls lost, want 1", n)
 		}
 	})

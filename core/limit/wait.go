@@ -57,64 +57,77 @@ func (l *Limiter) WaitN(ctx context.Context, subject string, n int64) (Decision,
 // subject that others wait for under the same policies. Otherwise it decides as TakeN does.
 // The other errors are those of WaitN.
 func (l *Limiter) WaitFor(ctx context.Context, subject string, n int64, most time.Duration) (Decision, error) {
+	most = min(max(most, 0), kind.Forever/2) // so that what is left of it can be computed
 	return l.wait(ctx, subject, n, &most)
 }
 
-// wait waits without a time limit if most is nil.
+// waiting is a caller that waits.
+type waiting struct {
+	subject string
+	n       int64
+	most    *time.Duration // nil without a limit
+	room    bool           // it counts for MaxWaiting
+	d       Decision
+	took    time.Duration // that Redis took for d
+}
+
+// wait waits without a limit if most is nil.
 func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.Duration) (Decision, error) {
 	if err := l.check(ctx, subject, n); err != nil {
 		return Decision{}, err
 	}
-	var d Decision
-	var took time.Duration
-	began, again := time.Now(), false
+	w, began := waiting{subject: subject, n: n, most: most}, time.Now()
+	defer func() {
+		if w.room {
+			l.queues.Free()
+		}
+	}()
 	err := l.decided(ctx, subject, func(l *Limiter, cause error) (answered bool, err error) {
 		if err := l.checkCost(n); err != nil { // other policies may count since it began to wait
 			return false, err
 		}
-		left := most
-		if most != nil && again { // its time does not begin anew
-			left = new(min(*most, kind.Forever/2) - time.Since(began))
+		if most != nil { // its time does not begin anew
+			now := time.Now()
+			*most, began = *most-now.Sub(began), now
 		}
-		again = true
-		d, took, answered, err = l.waitAs(ctx, subject, n, left, cause)
-		return answered, err
+		return w.under(ctx, l, cause)
 	})
-	l.tell(ctx, n, &d, err, took)
-	return d, err
+	l.tell(ctx, n, &w.d, err, w.took)
+	return w.d, err
 }
 
-// waitAs waits under the policies of this limiter, whatever others the subject may have. A cause
-// says why Redis cannot be asked now: then the first decision is made without it, unless that comes
-// more than a Budget later. answered says that Redis has made one.
-func (l *Limiter) waitAs(ctx context.Context, subject string, n int64, most *time.Duration, cause error) (d Decision, took time.Duration, answered bool, err error) {
-	w, queued := l.queues.Join(l.set, subject, n, most, l.opts.Budget)
+// under waits under the policies of l, whatever others the subject may have. A cause says why Redis
+// cannot be asked now: then the first decision is made without it, unless that comes more than a
+// Budget later. answered says that Redis has made one.
+func (w *waiting) under(ctx context.Context, l *Limiter, cause error) (answered bool, err error) {
+	place, queued := l.queues.Join(l.set, w.subject, w.n, w.most, l.opts.Budget, w.room)
 	switch {
-	case w == nil && (queued || most == nil):
-		return Decision{}, 0, false, ErrQueue
-	case w == nil:
-		d, took, err = l.askWith(ctx, subject, n, false, cause)
-		return d, took, false, err
+	case place == nil && (queued || w.most == nil):
+		return false, ErrQueue
+	case place == nil:
+		w.d, w.took, err = l.askAs(ctx, w.subject, w.n, false, cause)
+		return false, err
 	}
-	defer l.queues.Leave(w)
+	w.room = true
+	defer l.queues.Leave(place)
 	var failed error
 	joined := time.Now()
-	denial, err := w.Wait(ctx, func() (line.Answer, error) {
+	denial, err := place.Wait(ctx, func() (line.Answer, error) {
 		if time.Since(joined) > l.opts.Budget {
 			cause = nil
 		}
-		d, took, failed = l.askWith(ctx, subject, n, false, cause)
+		w.d, w.took, failed = l.askAs(ctx, w.subject, w.n, false, cause)
 		cause = nil
-		answered = answered || failed == nil && !d.Degraded
-		return answer(d), failed
+		answered = answered || failed == nil && !w.d.Degraded
+		return answer(w.d), failed
 	})
 	switch {
 	case denial != nil:
-		d, took = l.denied(denial), 0
+		w.d, w.took = l.denied(denial), 0
 	case failed == nil && err != nil: // it did not wait for an answer
-		d, took = Decision{}, 0
+		w.d, w.took = Decision{}, 0
 	}
-	return d, took, answered, err
+	return answered, err
 }
 
 // answer returns what the callers that wait need to know of a decision. It does not keep a

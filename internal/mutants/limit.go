@@ -112,7 +112,7 @@ var limitBugs = []source{
 	{"core/limit/limiter.go", []bug{
 		{"a peek counts as a decision", "\tif !peek {\n\t\tl.tell(ctx, cost, &d, err, took)\n\t}", "\tl.tell(ctx, cost, &d, err, took)"},
 		{"an empty subject is one", "if subject == \"\" {\n\t\treturn cmp.Or(l.checkCost(cost), ErrSubject)\n\t}", ""},
-		{"a peek is answered from memory", "if cost == 0 || peek || ctx.Err() != nil {", "if cost == 0 || ctx.Err() != nil {"},
+		{"a peek is answered from memory", "cost == 0 || peek || ctx.Err() != nil {", "cost == 0 || ctx.Err() != nil {"},
 	}},
 	{"core/limit/layers.go", []bug{
 		{"the estimate of a denied request is renewed", "err == nil && d.Allowed && !peek {", "err == nil && !peek {"},
@@ -205,7 +205,7 @@ var limitBugs = []source{
 	{"core/limit/internal/line/queue.go", []bug{
 		{"the denial of a log outlives the waiter that it is about", "!q.last.Allowed && w.set.Entries {", "!q.last.Allowed && w.at < -1 {"},
 		{"a waiter that leaves wakes nobody", "if first == w && q.order.left > 0 {", "if first == w && q.order.left < 0 {"},
-		{"waiters have no bound", "if all.waiting.Add(1) > all.most {", "if all.waiting.Add(1) < 0 {"},
+		{"waiters have no bound", "if !room && all.waiting.Add(1) > all.most {", "if !room && all.waiting.Add(1) < 0 {"},
 	}},
 	{"core/limit/internal/line/forecast.go", []bug{
 		{"waiters ask all the time", "rest = max(rest, told.retryAfter)", "rest = max(rest, 0)"},

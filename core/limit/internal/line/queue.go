@@ -61,10 +61,10 @@ func New(most int, waiting *atomic.Int64) *Queues {
 }
 
 // Join has a caller wait for a cost, for most at most, or without a limit if most is nil. Each of its
-// calls can be late by so much. Join returns nil if all queues are full. queued reports whether
-// others wait for the subject under the same policies.
-func (all *Queues) Join(set *kind.Set, subject string, cost int64, most *time.Duration, late time.Duration) (w *Waiter, queued bool) {
-	q, full := all.enter(subject, set.Signature)
+// calls can be late by so much. Join returns nil if all queues are full, unless the caller has room
+// since an earlier Join. queued reports whether others wait for the subject under the same policies.
+func (all *Queues) Join(set *kind.Set, subject string, cost int64, most *time.Duration, late time.Duration, room bool) (w *Waiter, queued bool) {
+	q, full := all.enter(subject, set.Signature, room)
 	if full {
 		return nil, q != nil
 	}
@@ -79,14 +79,14 @@ func (all *Queues) Join(set *kind.Set, subject string, cost int64, most *time.Du
 }
 
 // enter returns the queue of a subject and policies. If all queues are full, it makes none.
-func (all *Queues) enter(subject, signature string) (q *queue, full bool) {
+func (all *Queues) enter(subject, signature string, room bool) (q *queue, full bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	of := all.bySubject[subject]
 	if i := slices.IndexFunc(of, func(q *queue) bool { return q.signature == signature }); i >= 0 {
 		q = of[i]
 	}
-	if all.waiting.Add(1) > all.most {
+	if !room && all.waiting.Add(1) > all.most {
 		all.waiting.Add(-1)
 		return q, true
 	}
@@ -98,13 +98,12 @@ func (all *Queues) enter(subject, signature string) (q *queue, full bool) {
 	return q, false
 }
 
-// Leave takes a caller out of its queue.
+// Leave takes a caller out of its queue. It has its room until Free.
 func (all *Queues) Leave(w *Waiter) {
 	q := w.of
 	q.remove(w)
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.waiting.Add(-1)
 	if q.callers--; q.callers > 0 {
 		return
 	}
@@ -115,6 +114,9 @@ func (all *Queues) Leave(w *Waiter) {
 		all.bySubject[q.subject] = slices.DeleteFunc(of, func(other *queue) bool { return other == q })
 	}
 }
+
+// Free gives the room of a caller to others.
+func (all *Queues) Free() { all.waiting.Add(-1) }
 
 // Changed makes the first waiters of a subject ask again, because permits were given back.
 // They may wait under other policies, and then ask in vain.

@@ -98,7 +98,7 @@ func TestADenialWakesThoseThatItDenies(t *testing.T) {
 					if rng.IntN(4) > 0 {
 						most = new(time.Duration(rng.IntN(1000)) * time.Second)
 					}
-					w, _ := l.Join(l.set, "s", 1+rng.Int64N(3), most, late)
+					w, _ := l.Join(l.set, "s", 1+rng.Int64N(3), most, late, false)
 					m = append(m, w)
 				}
 				of, first, denied := m[0].of, m[0], 0
@@ -160,7 +160,7 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 					if i == 5*someWaiters/2-1 {
 						most = time.Millisecond // one at least is to be denied
 					}
-					w, _ := l.Join(l.set, "s", 1, &most, late)
+					w, _ := l.Join(l.set, "s", 1, &most, late, false)
 					m = append(m, w)
 				}
 				l.take(5)
@@ -190,12 +190,12 @@ func TestADenialBetweenTwoLooks(t *testing.T) {
 func TestWaitersOfOneSubjectDoNotHoldUpAnother(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(bucket(t))
-	busy, _ := l.Join(l.set, "busy", 1, nil, late)
+	busy, _ := l.Join(l.set, "busy", 1, nil, late, false)
 	busy.of.mu.Lock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w, _ := l.Join(l.set, "free", 1, new(time.Minute), late)
+		w, _ := l.Join(l.set, "free", 1, new(time.Minute), late, false)
 		defer l.Leave(w)
 		denial, err := w.Wait(t.Context(), func() (Answer, error) { return Answer{Allowed: true}, nil })
 		if err != nil || denial != nil {
@@ -221,7 +221,7 @@ func TestWaitersOfOneSubjectDoNotHoldUpAnother(t *testing.T) {
 func TestAnOldDenialIsIgnored(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(bucket(t))
-	w, _ := l.Join(l.set, "s", 1, nil, late)
+	w, _ := l.Join(l.set, "s", 1, nil, late, false)
 	before := w.of.freed
 	l.Changed("s")
 	w.of.answered(w, Answer{}, nil, before)
