@@ -48,13 +48,9 @@ func (e *Endpoint) event(ctx context.Context, event *Event) (v verdict) {
 
 func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
 	answer, err := e.guard.Begin(ctx, event.Key, e.fingerprint(event))
-	another := errors.Is(err, idempotency.ErrMismatch) && !errors.Is(err, idempotency.ErrInDoubt)
+	another := errors.Is(err, idempotency.ErrMismatch)
 	if another {
 		answer, err = e.guard.BeginAny(ctx, event.Key, e.fingerprint(event))
-	}
-	if errors.Is(err, idempotency.ErrInDoubt) { // first, because it may wrap what Reconcile.Find has of a guard
-		e.tellOf(ctx, event, err)
-		return later
 	}
 	inFlight, noResult := errors.Is(err, idempotency.ErrInFlight), errors.Is(err, idempotency.ErrNoResult)
 	if another && (answer.Done || inFlight || noResult) {
