@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
-	"github.com/neap-go/neap/internal/storetest"
 )
 
 // fences remembers the fences that the grants of a key have had.
@@ -157,99 +154,6 @@ func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
 				t.Fatalf("Inspect after the lease: got %+v, %v, want it not held", s, err)
 			}
 		}
-	}
-}
-
-// fenced is a database as the documentation describes it. It takes a write only if its
-// fence is larger than all fences before.
-type fenced struct {
-	mu    sync.Mutex
-	fence int64
-}
-
-func (s *fenced) write(fence int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if fence <= s.fence {
-		return false
-	}
-	s.fence = fence
-	return true
-}
-
-const writerTTL = 300 * time.Millisecond
-
-// writer holds a lock in a process of its own. For each line that it reads, it writes
-// with its fence, and does not look at what became of the lock.
-func writer(words []string) {
-	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: writerTTL})
-	if err != nil {
-		panic(err)
-	}
-	var held *lock.Lock
-	for held == nil {
-		held, err = l.Acquire(context.Background(), "key")
-		if err != nil {
-			fmt.Println(err)
-		}
-	}
-	for {
-		fmt.Println("write", held.Fence(), held.Err() == nil)
-		if _, err := fmt.Scanln(); err != nil {
-			return
-		}
-	}
-}
-
-// TestFenceRejectsAPausedHolder stops a holder with SIGSTOP for longer than its lease.
-// When another holder has written, the first may go on and write. None of its writes is
-// taken.
-func TestFenceRejectsAPausedHolder(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Standalone(t)
-	prefix := srv.Prefix(t)
-	l := locker(t, srv.Client(t), prefix, nil)
-	var s fenced
-	for range 3 {
-		c := redistest.StartChild(t, "writer", srv.Addr(), prefix)
-		write := func() (taken, thinks bool) {
-			words := strings.Fields(c.Line(t))
-			for words[0] != "write" {
-				t.Logf("the child says %q", words)
-				words = strings.Fields(c.Line(t))
-			}
-			fence, err := strconv.ParseInt(words[1], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s.write(fence), words[2] == "true"
-		}
-		if taken, _ := write(); !taken {
-			t.Fatal("a write by the holder: got it rejected, want it taken")
-		}
-		c.Stop(t)
-		other, err := l.Acquire(t.Context(), "key")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !s.write(other.Fence()) {
-			t.Error("a write by the next holder: got it rejected, want it taken")
-		}
-		c.Resume()
-		for range 100 {
-			c.Tell(t, "")
-			taken, thinks := write()
-			if taken {
-				t.Error("a write by the holder that was paused: got it taken, want it rejected")
-			}
-			if thinks {
-				t.Error("the holder that was paused: got no Err, want one: it has lost the lock")
-			}
-		}
-		if err := other.Release(t.Context()); err != nil {
-			t.Errorf("the release by the next holder: got %v, want no error", err)
-		}
-		_ = c.Process.Kill()
 	}
 }
 

@@ -10,6 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis logs each dial that fails in an outage
-	redistest.RunChild(map[string]func(words []string){"once": onceChild, "leader": leaderChild, "sleeper": sleeper, "writer": writer, "stander": stander})
+	redistest.RunChild(map[string]func(words []string){"once": onceChild, "leader": leaderChild, "sleeper": sleeper, "stander": stander})
 	redistest.Main(m)
 }
