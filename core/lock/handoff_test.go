@@ -142,31 +142,6 @@ func TestHandoffsEndAfterATime(t *testing.T) {
 	}
 }
 
-// While another process is known to wait, a release frees the lock and hands nothing off.
-func TestNoHandoffWhileAnotherProcessWaits(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, unasking())
-		held := try(t, l)
-		got, _ := queue(t, l, t.Context())
-		if err := admin.HSet(t.Context(), recordOf(prefix, "key"), "wake", "PUBLISH").Err(); err != nil {
-			t.Fatal(err)
-		}
-		sub := admin.Subscribe(t.Context(), recordOf(prefix, "key"))
-		defer sub.Close()
-		if _, err := sub.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		release(t, held)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := sub.ReceiveMessage(ctx); err != nil {
-			t.Errorf("the wake of the other process: got %v, want a message", err)
-		}
-		release(t, has(t, got[0]))
-	})
-}
-
 // If the reply to a release with a handoff is lost, a second call tells what became of
 // both holds.
 func TestHandoffWithALostReply(t *testing.T) {
@@ -399,21 +374,6 @@ func TestHandoffToAWaiterThatIsEnded(t *testing.T) {
 	release(t, try(t, l))
 }
 
-// A lapsed lock is not handed off: its holder is told of the loss, and the waiter asks.
-func TestNoHandoffOfALapsedLock(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, unasking())
-		held := try(t, l)
-		got, _ := queue(t, l, t.Context())
-		admin.PExpire(t.Context(), recordOf(prefix, "key"), defaultFenceRetention-time.Minute)
-		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
-			t.Errorf("the release of a lapsed lock: got %v, want ErrExpired", err)
-		}
-		release(t, has(t, got[0]))
-	})
-}
-
 // A hold that a call in doubt may grant again is only ended. If it were handed off, a late
 // release could grant the lock to a successor that no caller knows.
 func TestNoHandoffOfAHoldInDoubt(t *testing.T) {
@@ -471,48 +431,6 @@ func (c *stuckTwice) Process(ctx context.Context, cmd redis.Cmder) error {
 			close(c.here)
 			<-c.on
 		}
-	}
-	return c.UniversalClient.Process(ctx, cmd)
-}
-
-// A release that arrives late, after a repetition of it has succeeded, does not shorten
-// the lease of the successor.
-func TestLateReleaseKeepsTheSuccessorsLease(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		client := &lateRelease{UniversalClient: rdb}
-		l := locker(t, client, prefix, unasking())
-		if err := l.Warm(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		held := try(t, l)
-		got, _ := queue(t, l, t.Context())
-		release(t, held)
-		successor := has(t, got[0])
-		if err := successor.Extend(t.Context(), time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := rdb.Do(t.Context(), client.args...).Int64(); err != nil || n != successor.Fence() {
-			t.Errorf("the release that comes late: got %d, %v, want the fence %d", n, err, successor.Fence())
-		}
-		if s, err := l.Inspect(t.Context(), "key"); err != nil || s.Lease < 59*time.Minute {
-			t.Errorf("the successor's lease: got %v, %v, want 59m at least", s.Lease, err)
-		}
-		release(t, successor)
-	})
-}
-
-// lateRelease notes the first release that names a successor, and does not send it.
-type lateRelease struct {
-	redis.UniversalClient
-	args []any
-}
-
-func (c *lateRelease) Process(ctx context.Context, cmd redis.Cmder) error {
-	if c.args == nil && strings.Contains(cmd.String(), releaseScript.SHA()) && len(cmd.Args()) > 6 {
-		c.args = redistest.Write(cmd)
-		cmd.SetErr(io.EOF)
-		return io.EOF
 	}
 	return c.UniversalClient.Process(ctx, cmd)
 }
