@@ -3,7 +3,6 @@ package undo_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -42,12 +41,6 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 			t.Fatal(err)
 		}
 	}
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	for _, c := range []struct {
 		name    string
 		ask     func(ctx context.Context, key string) error
@@ -61,7 +54,7 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 			return err
 		}, func() int { return shop.Stats().Undoing }},
 	} {
-		before := heap()
+		before := redistest.HeapInUse()
 		var all sync.WaitGroup
 		for g := range goroutines {
 			all.Go(func() {
@@ -79,7 +72,7 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 		if n == 0 {
 			t.Fatalf("searches: got none for a %s, want some", c.name)
 		}
-		each := func() int { return (int(heap()) - int(before)) / n }
+		each := func() int { return (int(redistest.HeapInUse()) - int(before)) / n }
 		took := each()
 		for range 50 { // what the attempts leave behind meanwhile does not count
 			if took <= most {

@@ -179,17 +179,14 @@ func TestMemoryOfASearch(t *testing.T) { //nolint:paralleltest // it measures th
 		}
 		return Unanswered
 	}
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
+	before := redistest.HeapInUse()
 	for range many {
 		u.Start(time.Now(), time.Minute, attempt)
 	}
-	if after := heap(); after > before+many*1000 {
+	if got := u.Stats().Pending; got != many {
+		t.Errorf("an Undoer without a Room: got %d searches, want room for %d", got, many)
+	}
+	if after := redistest.HeapInUse(); after > before+many*1000 {
 		t.Errorf("a search: got %d bytes, want at most 1000", (after-before)/many)
 	} else {
 		t.Logf("%d bytes a search", (after-before)/many)
