@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -321,27 +320,4 @@ func TestMaxHoldFreesTheLock(t *testing.T) {
 			t.Errorf("the release by the next holder: got %v, want no error", err)
 		}
 	})
-}
-
-// TestNoServer checks the error of each call if there is no server.
-func TestNoServer(t *testing.T) {
-	t.Parallel()
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
-	t.Cleanup(func() { rdb.Close() })
-	l := locker(t, rdb, "neap", &lock.Options{Budget: time.Second})
-	ctx := t.Context()
-	for name, call := range map[string]func() error{
-		"Try":          func() error { _, err := l.Try(ctx, "key"); return err },
-		"Acquire":      func() error { _, err := l.Acquire(ctx, "key"); return err },
-		"Do":           func() error { return l.Do(ctx, "key", nothing) },
-		"Inspect":      func() error { _, err := l.Inspect(ctx, "key"); return err },
-		"ForceRelease": func() error { _, err := l.ForceRelease(ctx, "key"); return err },
-	} {
-		if err := call(); !errors.Is(err, script.ErrNotExecuted) {
-			t.Errorf("%s without a server: got %v, want ErrNotExecuted", name, err)
-		}
-	}
-	if got := l.Stats(); got != (lock.Stats{Failed: 3}) {
-		t.Errorf("got stats %+v, want 3 failed", got)
-	}
 }

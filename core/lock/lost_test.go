@@ -266,68 +266,6 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 	}
 }
 
-// TestReleaseGoesOnInTheBackground stops the server before a release. The caller gets an
-// error within the budget and redistest.Grace. The key is free soon after the server runs again.
-func TestReleaseGoesOnInTheBackground(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	prefix := srv.Prefix(t)
-	const budget = 200 * time.Millisecond
-	l := locker(t, srv.Client(t), prefix, &lock.Options{Budget: budget})
-	stood, most := redistest.Witness(t), budget+redistest.Grace
-	other := locker(t, srv.Client(t), prefix, &lock.Options{Budget: 5 * time.Second})
-	if err := errors.Join(l.Warm(t.Context()), other.Warm(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	var all []*lock.Lock
-	for i := range 20 {
-		var held *lock.Lock
-		redistest.Await(t, 10*time.Second, "a lock", func() bool {
-			var err error
-			held, err = l.Try(t.Context(), fmt.Sprint(i))
-			return err == nil
-		})
-		all = append(all, held)
-	}
-	redistest.Await(t, time.Minute, "what was not answered to be undone", func() bool { return l.Stats().Undoing == 0 })
-	srv.Pause(t)
-	done := make(chan struct{})
-	for _, held := range all {
-		go func() {
-			began := time.Now()
-			err := held.Release(t.Context())
-			took := time.Since(began)
-			if !errors.Is(err, script.ErrMaybeExecuted) && !errors.Is(err, script.ErrNotExecuted) || took > most+4*stood() {
-				t.Errorf("a release to a stopped server: got %v after %v, want it unanswered within about %v",
-					err, took, most)
-			}
-			if !errors.Is(held.Err(), lock.ErrReleased) {
-				t.Errorf("a lock that is released: got Err %v, want ErrReleased", held.Err())
-			}
-			done <- struct{}{}
-		}()
-	}
-	for range all {
-		<-done
-	}
-	if got := l.Stats(); got.Holding != 0 || got.Undoing != len(all) || got.Lost != 0 {
-		t.Errorf("got stats %+v, want 0 holding, %d undoing and 0 lost", got, len(all))
-	}
-	srv.Resume(t)
-	began := time.Now()
-	for i := range all {
-		redistest.Await(t, 10*time.Second, "the key to be free", func() bool {
-			held, err := other.Try(t.Context(), fmt.Sprint(i))
-			if err == nil {
-				_ = held.Release(t.Context())
-			}
-			return err == nil
-		})
-	}
-	t.Logf("all were free after %v", time.Since(began))
-	redistest.Await(t, 30*time.Second, "the end of it", func() bool { return l.Stats().Undoing == 0 })
-}
-
 // TestFullServer uses a server without free memory. It grants no lock, and keeps nothing
 // for a lock that it did not grant.
 func TestFullServer(t *testing.T) {

@@ -111,43 +111,6 @@ func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 	})
 }
 
-// TestReleaseWithALostReplyReportsNoLoss: the lock was free, and another has it when
-// Release asks again. Release does not report that another took the lock.
-func TestReleaseWithALostReplyReportsNoLoss(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		other := locker(t, rdb, prefix, nil)
-		between := &redistest.LossyClient{UniversalClient: rdb, SHA: releaseScript.SHA()}
-		l := locker(t, between, prefix, nil)
-		if err := other.Warm(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for name, do := range map[string]struct {
-			then func()
-			want error
-		}{
-			"nothing": {func() {}, nil},
-			"granted to another": {func() {
-				if _, err := other.Try(t.Context(), "granted to another"); err != nil {
-					t.Errorf("Try by another locker: got %v, want a lock", err)
-				}
-			}, script.ErrMaybeExecuted},
-		} {
-			held, err := l.Try(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			between.Next(do.then)
-			if err := held.Release(t.Context()); !errors.Is(err, do.want) {
-				t.Errorf("%s: Release: got %v, want %v", name, err, do.want)
-			}
-			if s := l.Stats(); s.Lost != 0 {
-				t.Errorf("%s: got stats %+v, want 0 lost", name, s)
-			}
-		}
-	})
-}
-
 // TestForceReleaseIsNotRepeated: a second call would end the lock of the next holder.
 func TestForceReleaseIsNotRepeated(t *testing.T) {
 	t.Parallel()
