@@ -343,13 +343,3 @@ func TestAcquireAllRefuses(t *testing.T) {
 	}
 	redistest.Await(t, soon, "each lock to be given back", func() bool { return l.Stats().Holding == 0 && len(f.of("release")) >= 3 })
 }
-
-// TestZeroLocks: what AcquireAll did not make.
-func TestZeroLocks(t *testing.T) {
-	t.Parallel()
-	for _, ls := range []*lock.Locks{nil, new(lock.Locks)} {
-		if ls.Err() == nil || ls.Release(t.Context()) == nil {
-			t.Error("zero Locks: got no error, want that AcquireAll had one")
-		}
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -277,7 +276,7 @@ func TestOnceErrors(t *testing.T) {
 				t.Errorf("%+v: got ran %v, %v, want false and %v", c, ran, err, c.want)
 			}
 		}
-		if n := len(keysUnder(t, admin, prefix)); n != 0 {
+		if n := len(redistest.KeysOf(t, admin, prefix)); n != 0 {
 			t.Errorf("got %d keys left behind, want 0", n)
 		}
 
@@ -296,29 +295,6 @@ func TestOnceErrors(t *testing.T) {
 			t.Errorf("the outer Once: got ran %v, %v, want true and no error", ran, err)
 		}
 	})
-}
-
-// keysUnder returns the keys with a prefix.
-func keysUnder(t *testing.T, admin redis.UniversalClient, prefix string) (keys []string) {
-	t.Helper()
-	var mu sync.Mutex
-	list := func(ctx context.Context, rdb *redis.Client) error {
-		found, err := rdb.Keys(ctx, prefix+"*").Result()
-		mu.Lock()
-		defer mu.Unlock()
-		keys = append(keys, found...)
-		return err
-	}
-	var err error
-	if cluster, ok := admin.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(t.Context(), list)
-	} else {
-		err = list(t.Context(), admin.(*redis.Client))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
 }
 
 // TestOnceRemembersTicks asks again for ticks, one of them in the future, until they are
@@ -373,30 +349,4 @@ func TestOnceRemembersTicks(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestOnceHealsItsTimeToLive removes the TTL from records of ticks that have run. The
-// next call for such a tick restores it.
-func TestOnceHealsItsTimeToLive(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		l := patient(t, rdb, prefix)
-		for _, rerun := range bothWays {
-			tick := aTick()
-			assertRan(t, l, rerun.String(), tick, rerun, true)
-			for _, key := range keysUnder(t, admin, prefix) {
-				if strings.Contains(key, "{"+rerun.String()+"}") {
-					if err := admin.Persist(t.Context(), key).Err(); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			assertRan(t, l, rerun.String(), tick, rerun, false)
-		}
-		for _, key := range keysUnder(t, admin, prefix) {
-			if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= time.Hour || ttl > 2*time.Hour+defaultLease {
-				t.Errorf("%s lives for %v, want more than 1h and at most %v", key, ttl, 2*time.Hour+defaultLease)
-			}
-		}
-	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
-	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
-	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestReentry lets one owner hold a lock several times, and release the holds in another
@@ -164,139 +160,6 @@ func TestOwnersAreDistinct(t *testing.T) {
 			if err := held.Release(t.Context()); err != nil {
 				t.Errorf("the release by owner %d: got %v, want no error", i, err)
 			}
-		}
-	})
-}
-
-// With a secret, owners cannot be read in Redis, and Inspect does not return them.
-func TestASecretHidesTheOwner(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		seen := map[string]bool{}
-		for _, secret := range []string{"0123456789abcdef", "fedcba9876543210"} {
-			st := storetest.Open(t, rdb, store.Options{Prefix: prefix, SubjectSecret: []byte(secret), Budget: 5 * time.Second})
-			l, err := lock.New(st, "test", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			held, err := l.As("alice").Try(t.Context(), "key")
-			if err != nil {
-				t.Fatal(err)
-			}
-			keys := keysUnder(t, admin, prefix)
-			for _, key := range keys {
-				all, err := admin.HGetAll(t.Context(), key).Result()
-				if owner := all["owner"]; err != nil || !strings.HasPrefix(owner, "#") || strings.Contains(fmt.Sprint(all), "alice") {
-					t.Errorf("got the record %v, %v, want an owner that begins with # and no alice", all, err)
-				}
-				seen[all["owner"]] = true
-			}
-			state, err := l.Inspect(t.Context(), "key")
-			if err != nil || !state.Held || !seen[state.Owner] {
-				t.Errorf("Inspect: got %+v, %v, want it held by one of %v", state, err, seen)
-			}
-			if len(keys) != len(seen) {
-				t.Errorf("got %d keys and the owners %v, want one for each", len(keys), seen)
-			}
-			inner, err := l.As("alice").Try(t.Context(), "key")
-			if err != nil {
-				t.Fatal(err)
-			}
-			release(t, inner)
-			defer release(t, held)
-		}
-	})
-}
-
-// owned is the model of a lock: its owner and its holds.
-type owned struct {
-	owner string
-	holds []*lock.Lock
-	gone  []*lock.Lock
-	fence int64
-}
-
-// step does one thing, and returns an error if the lock is not as in the model.
-func (m *owned) step(t *testing.T, l *lock.Locker, r *rand.Rand) error {
-	ctx := t.Context()
-	switch n := r.IntN(10); {
-	case n < 4 && len(m.holds) < 6:
-		if err := m.try(ctx, l, r); err != nil {
-			return err
-		}
-	case n < 7 && len(m.holds) > 0:
-		i := r.IntN(len(m.holds))
-		if err := m.holds[i].Release(ctx); err != nil {
-			return err
-		}
-		m.gone = append(m.gone, m.holds[i])
-		m.holds = slices.Delete(m.holds, i, i+1)
-	case n == 7 && len(m.holds) > 0:
-		if err := m.holds[r.IntN(len(m.holds))].Extend(ctx, 50*time.Millisecond+time.Duration(r.Int64N(int64(time.Minute)))); err != nil {
-			return err
-		}
-	case n == 8 && len(m.gone) > 0:
-		held := m.gone[r.IntN(len(m.gone))]
-		again, longer := held.Release(ctx), held.Extend(ctx, time.Hour)
-		if again != nil || !errors.Is(longer, lock.ErrReleased) {
-			return fmt.Errorf("a released hold: got %v of Release and %v of Extend, want none and ErrReleased", again, longer) //nolint:errorlint // either may be nil
-		}
-	case n == 9:
-		state, err := l.Inspect(ctx, "key")
-		if err != nil || state.Holds != len(m.holds) || state.Held != (len(m.holds) > 0) || state.Fence != m.fence ||
-			state.Held && m.owner != "" && state.Owner != m.owner {
-			return fmt.Errorf("Inspect: got %+v, %v", state, err) //nolint:errorlint // it may be nil
-		}
-	}
-	for _, held := range m.holds {
-		if held.Err() != nil {
-			return held.Err()
-		}
-	}
-	return nil
-}
-
-func (m *owned) try(ctx context.Context, l *lock.Locker, r *rand.Rand) error {
-	by, owner := l, ""
-	if r.IntN(5) > 0 {
-		owner = string(rune('a' + r.IntN(2)))
-		by = l.As(owner)
-	}
-	held, err := by.Try(ctx, "key")
-	switch {
-	case len(m.holds) > 0 && (owner == "" || owner != m.owner):
-		if held != nil || !errors.Is(err, lock.ErrHeld) {
-			return fmt.Errorf("Try by %q: got a lock %v, %v, want ErrHeld", owner, held != nil, err) //nolint:errorlint // it may be nil
-		}
-		return nil
-	case err != nil:
-		return err
-	case len(m.holds) > 0 && held.Fence() != m.fence, len(m.holds) == 0 && held.Fence() <= m.fence:
-		return fmt.Errorf("Try: got the fence %d, want one as in the model", held.Fence())
-	}
-	m.owner, m.fence, m.holds = owner, held.Fence(), append(m.holds, held)
-	return nil
-}
-
-// TestOwnersAgainstAModel takes, extends and releases holds at random.
-func TestOwnersAgainstAModel(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		r := redistest.Rand(t)
-		ctx, l := t.Context(), locker(t, rdb, prefix, nil)
-		var m owned
-		for step := range redistest.Ops(3000) {
-			if err := m.step(t, l, r); err != nil {
-				t.Fatalf("step %d: got %v, want it as in the model %+v", step, err, m)
-			}
-		}
-		for _, held := range m.holds {
-			if err := held.Release(ctx); err != nil {
-				t.Errorf("the release of what is left: got %v, want no error", err)
-			}
-		}
-		if got := l.Stats(); got.Holding != 0 || got.Lost != 0 || got.Failed != 0 {
-			t.Errorf("got stats %+v, want 0 holding, 0 lost and 0 failed", got)
 		}
 	})
 }
