@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -37,86 +35,6 @@ func hearers(t *testing.T, admin *redis.Client, key string) int64 {
 func heard(t *testing.T, admin *redis.Client, key string, n int64) {
 	t.Helper()
 	redistest.Await(t, soon, fmt.Sprintf("%d to hear of %s", n, key), func() bool { return hearers(t, admin, key) == n })
-}
-
-// quietly waits until no client subscribes to anything and the goroutines of the
-// subscriptions have ended.
-func quietly(t *testing.T, admin *redis.Client) {
-	t.Helper()
-	redistest.Await(t, soon, "the subscriptions to end", func() bool {
-		ctx := t.Context()
-		text, err := admin.Do(ctx, "client", "list", "type", "pubsub").Text()
-		return err == nil && text == "" && len(admin.PubSubChannels(ctx, "*").Val()) == 0 &&
-			len(admin.PubSubShardChannels(ctx, "*").Val()) == 0
-	})
-}
-
-// subscribers returns the number of goroutines of this process that receive releases.
-func subscribers() int {
-	all := make([]byte, 1<<22)
-	return strings.Count(string(all[:runtime.Stack(all, true)]), "lock.(*notifier).receive(")
-}
-
-// A subscription ends a little after its last waiter has left, also if the waiters gave
-// up. The next waiter subscribes again.
-func TestSubscriptionsAreClosed(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
-	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
-	nodes := append([]*redistest.Server{one}, many.Nodes()...)
-	before := subscribers()
-	for range 2 {
-		for _, c := range []struct {
-			rdb    script.Client
-			holder redis.UniversalClient
-			prefix string
-		}{{one.Client(t), one.Client(t), one.Prefix(t)}, {many.Client(t), many.Client(t), many.Prefix(t)}} {
-			l, err := lock.New(storetest.At(t, c.rdb, c.prefix), "test", calm(lock.Options{RetryDelay: time.Hour}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			holder := locker(t, c.holder, c.prefix, calm(lock.Options{}))
-			var all []*waiting
-			for i := range 20 {
-				all = append(all, wait(t, l, holder, fmt.Sprint("key", i)))
-			}
-			inLine(t, l, len(all))
-			ctx, cancel := context.WithCancel(t.Context())
-			var gone sync.WaitGroup
-			for i := range 20 {
-				gone.Go(func() { _, _ = l.Acquire(ctx, fmt.Sprint("key", i)) })
-			}
-			inLine(t, l, 2*len(all))
-			cancel()
-			gone.Wait()
-			for _, w := range all {
-				w.release(t)
-			}
-		}
-		if subscribers() == before {
-			t.Errorf("got %d goroutines that hear of releases, want more than before", before)
-		}
-		for _, node := range nodes {
-			quietly(t, node.Admin(t))
-		}
-		redistest.Await(t, soon, "the goroutines to end", func() bool { return subscribers() == before })
-	}
-}
-
-// A subscription that ends is made again while a caller waits.
-func TestAKilledSubscriptionIsMadeAgain(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	prefix := srv.Prefix(t)
-	opts := calm(lock.Options{RetryDelay: 100 * time.Millisecond})
-	l, holder := locker(t, srv.Client(t), prefix, opts), locker(t, srv.Client(t), prefix, opts)
-	w := wait(t, l, holder, "key")
-	for range 2 {
-		heard(t, srv.Admin(t), recordOf(prefix, "key"), 1)
-		if err := srv.Admin(t).ClientKillByFilter(t.Context(), "type", "pubsub").Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	heard(t, srv.Admin(t), recordOf(prefix, "key"), 1)
-	w.release(t)
 }
 
 func TestARestartedServerWakesAgain(t *testing.T) {
