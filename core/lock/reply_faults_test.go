@@ -29,91 +29,63 @@ func newFaulty(t *testing.T, srv *redistest.Server, prefix string) *faulty {
 	return &faulty{locker(t, client, prefix, &lock.Options{Lease: 15 * time.Second, NoRenewal: true, Budget: 5 * time.Second}), client}
 }
 
-// TestFaultedCalls loses the reply of every call that grants, extends or releases a lock
-// which no other caller wants. Each caller learns what its call did.
+// TestFaultedCalls loses the reply of every call that grants, extends or releases a lock:
+// of locks that no other process wants, and of one for which all compete. Each caller
+// learns what its call did. A holder is never told that another took its lock, and there
+// is never more than one holder.
 func TestFaultedCalls(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
-	prefix := srv.Prefix(t)
-	var calls, lost atomic.Int64
-	var wg sync.WaitGroup
-	const workers = 4
-	for i := range workers {
-		f := newFaulty(t, srv, prefix)
-		wg.Go(func() {
-			for n := 0; calls.Load() < int64(redistest.Ops(10_000)); n++ {
-				key := fmt.Sprint(i, "-", n%50)
-				f.client.Lose()
-				held, err := f.Try(t.Context(), key)
-				if err != nil {
-					t.Errorf("Try whose reply was lost: got %v, want a lock", err)
-					return
-				}
-				f.client.Lose()
-				if err := held.Extend(t.Context(), 15*time.Second); err != nil || held.Err() != nil {
-					t.Errorf("Extend whose reply was lost: got %v and Err %v, want none", err, held.Err())
-				}
-				f.client.Lose()
-				if err := held.Release(t.Context()); err != nil {
-					t.Errorf("Release whose reply was lost: got %v, want no error", err)
-				}
-				calls.Add(3)
+	for name, compete := range map[string]bool{"alone": false, "for one lock": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Standalone(t)
+			prefix := srv.Prefix(t)
+			var calls, lost, unconfirmed, holders atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 4 {
+				f := newFaulty(t, srv, prefix)
+				wg.Go(func() {
+					for n := 0; calls.Load() < int64(redistest.Ops(10_000)); n++ {
+						key := "key"
+						if !compete {
+							key = fmt.Sprint(i, "-", n%50)
+						}
+						f.client.Lose()
+						held, err := f.Try(t.Context(), key)
+						calls.Add(1)
+						if compete && errors.Is(err, lock.ErrHeld) {
+							continue
+						}
+						if err != nil {
+							t.Errorf("Try whose reply was lost: got %v, want a lock, or ErrHeld of one for which others compete", err)
+							return
+						}
+						if n := holders.Add(1); compete && n != 1 {
+							t.Errorf("got %d holders at once, want 1", n)
+						}
+						f.client.Lose()
+						if err := held.Extend(t.Context(), 15*time.Second); err != nil || held.Err() != nil {
+							t.Errorf("Extend whose reply was lost: got %v and Err %v, want none", err, held.Err())
+						}
+						holders.Add(-1)
+						f.client.Lose()
+						if err := held.Release(t.Context()); compete && errors.Is(err, script.ErrMaybeExecuted) {
+							unconfirmed.Add(1)
+						} else if err != nil {
+							t.Errorf("Release whose reply was lost: got %v, want no error, or ErrMaybeExecuted if others compete", err)
+						}
+						calls.Add(2)
+					}
+					lost.Add(int64(f.client.Lost()))
+				})
 			}
-			lost.Add(int64(f.client.Lost()))
+			wg.Wait()
+			if !compete && lost.Load() < calls.Load() {
+				t.Errorf("got %d replies lost in %d calls, want one of each", lost.Load(), calls.Load())
+			}
+			t.Logf("%d replies of %d calls were lost, and %d releases were not confirmed", lost.Load(), calls.Load(), unconfirmed.Load())
 		})
 	}
-	wg.Wait()
-	if lost.Load() < calls.Load() {
-		t.Errorf("got %d replies lost in %d calls, want one of each", lost.Load(), calls.Load())
-	}
-	t.Logf("%d replies of %d calls were lost", lost.Load(), calls.Load())
-}
-
-// TestFaultedCallsForOneLock lets processes that lose replies compete for one lock. A
-// holder is never told that another took its lock, and there is never more than one
-// holder.
-func TestFaultedCallsForOneLock(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Standalone(t)
-	prefix := srv.Prefix(t)
-	var calls, unconfirmed, holders atomic.Int64
-	var wg sync.WaitGroup
-	const workers = 4
-	for range workers {
-		f := newFaulty(t, srv, prefix)
-		wg.Go(func() {
-			for calls.Load() < int64(redistest.Ops(10_000)) {
-				f.client.Lose()
-				held, err := f.Try(t.Context(), "key")
-				calls.Add(1)
-				if errors.Is(err, lock.ErrHeld) {
-					continue
-				}
-				if err != nil {
-					t.Errorf("Try whose reply was lost: got %v, want a lock or ErrHeld", err)
-					return
-				}
-				if n := holders.Add(1); n != 1 {
-					t.Errorf("got %d holders at once, want 1", n)
-				}
-				f.client.Lose()
-				if err := held.Extend(t.Context(), 15*time.Second); err != nil {
-					t.Errorf("Extend whose reply was lost: got %v, want no error", err)
-				}
-				holders.Add(-1)
-				f.client.Lose()
-				err = held.Release(t.Context())
-				if errors.Is(err, script.ErrMaybeExecuted) {
-					unconfirmed.Add(1)
-				} else if err != nil {
-					t.Errorf("Release whose reply was lost: got %v, want no error or ErrMaybeExecuted", err)
-				}
-				calls.Add(2)
-			}
-		})
-	}
-	wg.Wait()
-	t.Logf("of %d calls, %d releases were not confirmed", calls.Load(), unconfirmed.Load())
 }
 
 // stuck is a client whose first call of a script does not reach the server before the
