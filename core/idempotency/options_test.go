@@ -3,7 +3,6 @@ package idempotency_test
 import (
 	"context"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +48,6 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	}{
 		"budget":          {retry, &options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
 		"short lease":     {retry, &options{Lease: 50*time.Millisecond - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
-		"long lease":      {retry, &options{Lease: math.MaxInt64}, []string{"Lease is"}},
 		"short retention": {retry, &options{Retention: time.Second - 1}, []string{"Retention is", "use 1s to 8784h0m0s, or 0 for 24h0m0s"}},
 		"below the lease": {retry, &options{Lease: time.Minute, Retention: time.Second}, []string{"Retention is 1s", "at least the Lease, 1m0s"}},
 		"short doubts":    {retry, &options{DoubtRetention: time.Hour}, []string{"DoubtRetention is 1h0m0s", "at least the Retention, 24h0m0s"}},
@@ -72,9 +70,6 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 				t.Errorf("%s: got the error %v, want %q in it", name, err, want)
 			}
 		}
-	}
-	if _, err := idempotency.New(nil, "n", idempotency.Retry{}, nil); !errors.Is(err, script.ErrClient) {
-		t.Errorf("a nil client: got %v, want %v", err, script.ErrClient)
 	}
 }
 

@@ -112,16 +112,3 @@ func TestEachScriptPermissionIsNeeded(t *testing.T) {
 		}
 	}
 }
-
-// TestARingIsRefused, also inside other clients.
-func TestARingIsRefused(t *testing.T) {
-	t.Parallel()
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
-	t.Cleanup(func() { ring.Close() })
-	for _, rdb := range []script.Client{ring, struct{ *redis.Ring }{ring}, &struct{ redis.UniversalClient }{ring}} {
-		_, err := idempotency.New(rdb, "test", idempotency.Retry{}, nil)
-		if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "rdb is a Ring") || !strings.Contains(err.Error(), "use a Client") {
-			t.Errorf("%T: got %v, want %v with a remedy", rdb, err, script.ErrClient)
-		}
-	}
-}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 )
 
@@ -88,19 +87,6 @@ func TestFaultsOfCalls(t *testing.T) {
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, c.err, c.want)
-		}
-	}
-}
-
-// TestARingIsRefused, also inside other clients.
-func TestARingIsRefused(t *testing.T) {
-	t.Parallel()
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
-	t.Cleanup(func() { ring.Close() })
-	for _, rdb := range []script.Client{ring, struct{ *redis.Ring }{ring}, &struct{ redis.UniversalClient }{ring}} {
-		_, err := stock.New(rdb, "test", nil)
-		if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "rdb is a Ring") || !strings.Contains(err.Error(), "use a Client") {
-			t.Errorf("%T: got %v, want %v with a remedy", rdb, err, script.ErrClient)
 		}
 	}
 }

@@ -105,7 +105,8 @@ func TestAStoreThatWasNotMadeIsRefused(t *testing.T) {
 	}
 }
 
-// TestAStoreHidesNoRing: what refuses a Ring also refuses a store of a Ring.
+// TestAStoreHidesNoRing: what refuses a Ring also refuses a store of a Ring, and a client
+// that embeds one.
 func TestAStoreHidesNoRing(t *testing.T) {
 	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
@@ -114,9 +115,12 @@ func TestAStoreHidesNoRing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"lock.New", "idempotency.New", "stock.New"} {
-		if err := constructors[name](st); err == nil || !strings.Contains(err.Error(), "rdb is a Ring") {
-			t.Errorf("%s of a store of a Ring: got %v, want that it is a Ring", name, err)
+	for _, rdb := range []script.Client{st, ring, &struct{ redis.UniversalClient }{ring}} {
+		for _, name := range []string{"lock.New", "idempotency.New", "stock.New"} {
+			err := constructors[name](rdb)
+			if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "rdb is a Ring") || !strings.Contains(err.Error(), "use a Client, a failover Client or a ClusterClient") {
+				t.Errorf("%s of a %T of a Ring: got %v, want that it is a Ring, and what to use", name, rdb, err)
+			}
 		}
 	}
 	for _, name := range []string{"limit.New", "inflight.New"} {

@@ -318,8 +318,9 @@ func TestANilContextIsNamed(t *testing.T) {
 func TestAZeroClientIsRefused(t *testing.T) {
 	t.Parallel()
 	var none *redis.Client
+	var noRing *redis.Ring
 	var universal redis.UniversalClient
-	for _, rdb := range []script.Client{nil, none, universal, &redis.Client{}, &redis.ClusterClient{}, &redis.Ring{}, &redis.AutoPipeliner{}} {
+	for _, rdb := range []script.Client{nil, none, noRing, universal, &redis.Client{}, &redis.ClusterClient{}, &redis.Ring{}, &redis.AutoPipeliner{}} {
 		for name, err := range map[string]error{
 			"store":  func() error { _, err := store.Open(rdb, nil); return err }(),
 			"script": func() error { _, err := script.NewRunner(rdb, nil); return err }(),
