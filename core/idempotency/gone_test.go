@@ -14,58 +14,7 @@ import (
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
-	"github.com/neap-go/neap/internal/storetest"
 )
-
-// TestCanceledCallers ends the context of callers at each point of a call. No claim stays
-// behind, and the caller gets the error of its own context.
-func TestCanceledCallers(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	prefix := srv.Prefix(t)
-	observer := guardOf(t, srv.Client(t), prefix, idempotency.Reject{}, nil)
-	warm(t, observer)
-	for name, inline := range map[string]bool{"inline": true, "by a goroutine": false} {
-		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize, o.MaxRetries = inline, 1, -1 })
-		g := guard(t, rdb, prefix, nil)
-		asks := map[string]func(ctx context.Context, key string) error{
-			"Begin": func(ctx context.Context, key string) error { _, err := g.Begin(ctx, key, ""); return err },
-			"Await": func(ctx context.Context, key string) error { _, err := g.Await(ctx, key, ""); return err },
-			"Do": func(ctx context.Context, key string) error {
-				_, err := g.Do(ctx, key, unrun(t))
-				return err
-			},
-		}
-		storetest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
-			if r, err := observer.Inspect(t.Context(), key); err != nil || r != (idempotency.Record{}) {
-				t.Errorf("%s: got %+v, %v, want no record: nothing was sent", name, r, err)
-			}
-			if s := g.Stats(); s.Undoing != 0 || s.Canceled != 3 {
-				t.Errorf("%s: got stats %+v, want none undoing and 3 canceled", name, s)
-			}
-		}, func(key string) { isFree(t, observer, key) })
-
-		c := begin(t, observer, "awaited", "")
-		var wg sync.WaitGroup
-		for i := range 10 {
-			wg.Go(func() {
-				brief, cancel := context.WithCancel(t.Context())
-				go func() { <-time.After(time.Duration(i) * 10 * time.Millisecond); cancel() }()
-				if _, err := g.Await(brief, "awaited", ""); !errors.Is(err, context.Canceled) {
-					t.Errorf("%s: a caller that is canceled while it waits: got %v, want %v", name, err, context.Canceled)
-				}
-			})
-		}
-		wg.Wait()
-		if err := c.Conclude(t.Context(), idempotency.DoneWith(nil)); err != nil {
-			t.Error(err)
-		}
-		replayed(t, observer, "awaited", "", "")
-		if _, err := observer.Forget(t.Context(), "awaited"); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // TestCallersCanceledWhileItRuns: the context of the run ends, and the run can still be
 // concluded. Its detached context does not end.
@@ -112,6 +61,11 @@ func TestCallersCanceledWhileItRuns(t *testing.T) {
 				replayed(t, g, key, "", key)
 				if inner.Err() == nil || other.Err() == nil {
 					t.Errorf("%s: its contexts: got %v and %v after Complete, want both ended", key, inner.Err(), other.Err())
+				}
+				canceled := g.Stats().Canceled
+				if _, err := g.Do(ctx, key, unrun(t)); !errors.Is(err, context.Canceled) || g.Stats().Canceled != canceled+1 {
+					t.Errorf("%s: Do by a caller that went: got %v and stats %+v, want %v and one more canceled",
+						key, err, g.Stats(), context.Canceled)
 				}
 			}
 		}

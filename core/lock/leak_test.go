@@ -14,7 +14,6 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
-	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestNothingLeaks takes locks with and without rivals, drops some while the server is
@@ -127,71 +126,6 @@ func free(t *testing.T, l *lock.Locker, key string) {
 	})
 }
 
-// TestCanceledCallers ends the context of callers at each point of a lock's life. No hold
-// stays behind, and the caller gets the error of its own context.
-func TestCanceledCallers(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	prefix := srv.Prefix(t)
-	observer := locker(t, srv.Client(t), prefix, nil)
-	if err := observer.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for name, inline := range map[string]bool{"inline": true, "by a goroutine": false} {
-		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize, o.MaxRetries = inline, 1, -1 })
-		l := locker(t, rdb, prefix, nil)
-		asks := map[string]func(ctx context.Context, key string) error{
-			"Try":     func(ctx context.Context, key string) error { _, err := l.Try(ctx, key); return err },
-			"Acquire": func(ctx context.Context, key string) error { _, err := l.Acquire(ctx, key); return err },
-			"Do": func(ctx context.Context, key string) error {
-				return l.Do(ctx, key, func(context.Context) error {
-					t.Error("Do by a caller that went: got a run, want none")
-					return nil
-				})
-			},
-			"Once": func(ctx context.Context, key string) error {
-				_, err := l.Once(ctx, key, time.Now(), lock.Again, func(context.Context) error {
-					t.Error("Once by a caller that went: got a run, want none")
-					return nil
-				})
-				return err
-			},
-		}
-		storetest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
-			if state, err := observer.Inspect(t.Context(), key); err != nil || state != (lock.State{}) {
-				t.Errorf("%s: a call by a caller that went: got the state %+v, %v, want none: it was sent",
-					name, state, err)
-			}
-			if s := l.Stats(); s.Undoing != 0 || s.Canceled != 4 {
-				t.Errorf("%s: got stats %+v, want 0 undoing and 4 canceled", name, s)
-			}
-		}, func(key string) { free(t, observer, key) })
-
-		held, err := observer.Try(t.Context(), "line")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		for i := range 10 {
-			wg.Go(func() {
-				brief, cancel := context.WithCancel(t.Context())
-				go func() { <-time.After(time.Duration(i) * 10 * time.Millisecond); cancel() }()
-				if _, err := l.Acquire(brief, "line"); !errors.Is(err, context.Canceled) {
-					t.Errorf("%s: a canceled wait: got %v, want context.Canceled", name, err)
-				}
-			})
-		}
-		wg.Wait()
-		if s := l.Stats(); s.Waiting != 0 {
-			t.Errorf("%s: got stats %+v, want 0 waiting", name, s)
-		}
-		if err := held.Release(t.Context()); err != nil {
-			t.Errorf("the release: got %v, want no error", err)
-		}
-		free(t, observer, "line")
-	}
-}
-
 // TestCallersCanceledWhileTheyHold: Context ends, but the lock is held until Release.
 // Release does not need the context that has ended.
 func TestCallersCanceledWhileTheyHold(t *testing.T) {
@@ -230,6 +164,11 @@ func TestCallersCanceledWhileTheyHold(t *testing.T) {
 		})
 		if !errors.Is(err, why) || strings.Contains(err.Error(), "lock:") {
 			t.Errorf("Do by a caller that went: got %v, want %v alone", err, why)
+		}
+		free(t, l, "key")
+
+		if _, err := l.Try(ctx, "key"); !errors.Is(err, context.Canceled) || l.Stats().Canceled != 1 {
+			t.Errorf("Try by a caller that went: got %v and stats %+v, want context.Canceled and 1 canceled", err, l.Stats())
 		}
 		free(t, l, "key")
 	})
