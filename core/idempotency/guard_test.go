@@ -192,45 +192,6 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-func TestOperators(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		ctx := t.Context()
-		g := guard(t, rdb, prefix, nil)
-		if r, err := g.Inspect(ctx, "key"); err != nil || r != (idempotency.Record{}) {
-			t.Fatalf("got %+v, %v, want no record", r, err)
-		}
-		c := begin(t, g, "key", "")
-		r, err := g.Inspect(ctx, "key")
-		if err != nil || r.State != idempotency.Pending || r.Attempt != 1 || r.Fence != c.Fence() ||
-			r.Lease <= 0 || r.Lease > defaultLease || r.Expires <= 0 || r.Expires > defaultRetention {
-			t.Fatalf("got %+v, %v, want it pending at attempt 1, with the fence %d, a lease and a retention",
-				r, err, c.Fence())
-		}
-		if err := g.Resolve(ctx, "key", idempotency.NothingDone()); !errors.Is(err, idempotency.ErrInFlight) {
-			t.Fatalf("Resolve of what runs: got %v, want %v", err, idempotency.ErrInFlight)
-		}
-		if err := g.Resolve(ctx, "nothing", idempotency.NothingDone()); !errors.Is(err, idempotency.ErrNotInDoubt) {
-			t.Fatalf("Resolve of nothing: got %v, want %v", err, idempotency.ErrNotInDoubt)
-		}
-		if err := g.Resolve(ctx, "key", idempotency.Unknown()); !errors.Is(err, idempotency.ErrUnresolved) {
-			t.Fatalf("Resolve without an outcome: got %v, want %v", err, idempotency.ErrUnresolved)
-		}
-		if err := c.Conclude(ctx, idempotency.DoneWith([]byte("12345"))); err != nil {
-			t.Fatal(err)
-		}
-		if r, err := g.Inspect(ctx, "key"); err != nil || r.State != idempotency.Done || r.Size != 6 || r.Lease != 0 {
-			t.Fatalf("got %+v, %v, want it done, of 6 bytes and without a lease", r, err)
-		}
-		for _, want := range []bool{true, false} {
-			if had, err := g.Forget(ctx, "key"); had != want || err != nil {
-				t.Fatalf("Forget: got %t, %v, want %t", had, err, want)
-			}
-		}
-		begin(t, g, "key", "")
-	})
-}
-
 // TestBeginAny matches every record. Only a claim changes the fingerprint.
 func TestBeginAny(t *testing.T) {
 	t.Parallel()

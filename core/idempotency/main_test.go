@@ -10,8 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis logs each dial that fails in an outage
-	redistest.RunChild(map[string]func(words []string){
-		"crashes": crashes, "sleeper": sleeper, "caller": caller,
-	})
+	redistest.RunChild(map[string]func(words []string){"crashes": crashes, "sleeper": sleeper})
 	redistest.Main(m)
 }

@@ -14,53 +14,6 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestRedisIsAwayBefore: Redis is down before the work begins. Nothing runs, and the
-// caller gets an error.
-func TestRedisIsAwayBefore(t *testing.T) {
-	t.Parallel()
-	for how, want := range map[string]error{"stopped": script.ErrNotExecuted, "paused": script.ErrMaybeExecuted} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.NewStandalone(t)
-			prefix := srv.Prefix(t)
-			const budget = 500 * time.Millisecond
-			stood, most := redistest.Witness(t), budget+redistest.Grace
-			rdb := srv.Client(t)
-			g, other := guard(t, rdb, prefix, &idempotency.Options{Budget: budget}), guard(t, rdb, prefix, nil)
-			warm(t, g, other)
-			if how == "stopped" {
-				srv.Stop(t)
-			} else {
-				srv.Pause(t)
-			}
-			began := time.Now()
-			_, err := g.Do(t.Context(), "do", unrun(t))
-			if took := time.Since(began); !errors.Is(err, want) || took > most+4*stood() {
-				t.Errorf("Do: got %v after %v, want %v after %v at most", err, took, want, most+4*stood())
-			}
-			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Answer, error){
-				"begin": g.Begin, "await": g.Await,
-			} {
-				if run, err := ask(t.Context(), name, ""); run.Claim != nil || !isScripts(err) {
-					t.Errorf("%s: got a claim %t, %v, want none, and an error of a script",
-						name, run.Claim != nil, err)
-				}
-			}
-			if s := g.Stats(); s.Failed != 3 || s.Begun != 0 || s.Running != 0 {
-				t.Errorf("got stats %+v, want 3 failed, and none begun or running", s)
-			}
-			if how == "stopped" {
-				srv.Start(t)
-			} else {
-				srv.Resume(t)
-			}
-			for _, key := range []string{"do", "begin", "await"} {
-				isFree(t, other, key)
-			}
-		})
-	}
-}
-
 // awayBudget is the budget of a guard that begins in time, and whose conclusion is not
 // answered in time.
 const awayBudget = 2 * time.Second

@@ -2,7 +2,6 @@ package idempotency_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -24,37 +23,6 @@ func TestAReplayIsForItsFingerprintAlone(t *testing.T) {
 			refused(t, g, "key", other, idempotency.ErrMismatch)
 		}
 		replayed(t, g, "key", "the-print", result)
-	})
-}
-
-// The first replay of a result without a TTL restores the TTL.
-func TestAReplayHealsItsRecord(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		ctx := t.Context()
-		g := guard(t, rdb, prefix, nil)
-		for _, print := range []string{"", "print"} {
-			if err := begin(t, g, "key"+print, print).Conclude(ctx, idempotency.DoneWith([]byte("result"))); err != nil {
-				t.Fatal(err)
-			}
-			record := nameOf(prefix, "key"+print)
-			if had, err := admin.Persist(ctx, record).Result(); err != nil || !had {
-				t.Fatalf("Persist: got %t, %v, want true and no error", had, err)
-			}
-			replayed(t, g, "key"+print, print, "result")
-			left, err := admin.PTTL(ctx, record).Result()
-			if err != nil || left <= 0 || left > defaultRetention {
-				t.Errorf("after a replay: got %v left, %v, want up to %v", left, err, defaultRetention)
-			}
-			// A replay does not prolong the TTL.
-			if err := admin.PExpire(ctx, record, time.Minute).Err(); err != nil {
-				t.Fatal(err)
-			}
-			replayed(t, g, "key"+print, print, "result")
-			if left, err := admin.PTTL(ctx, record).Result(); err != nil || left > time.Minute {
-				t.Errorf("after another replay: got %v left, %v, want %v at most", left, err, time.Minute)
-			}
-		}
 	})
 }
 

@@ -290,23 +290,3 @@ func TestAbandonWithALostReplyReportsNoLoss(t *testing.T) {
 		}
 	})
 }
-
-// TestCompleteIsAskedAgain loses the reply to Complete. The second call notes the same
-// again.
-func TestCompleteIsAskedAgain(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		between := &redistest.LossyClient{UniversalClient: rdb, SHA: completeSHA}
-		g := guard(t, between, prefix, nil)
-		warm(t, g)
-		c := begin(t, g, "key", "")
-		between.Next(func() { replayed(t, g, "key", "", "result") })
-		if err := c.Conclude(t.Context(), idempotency.DoneWith([]byte("result"))); err != nil {
-			t.Error(err)
-		}
-		replayed(t, g, "key", "", "result")
-		if s := g.Stats(); s.Completed != 1 || s.Flushed != 0 || s.Overtaken != 0 {
-			t.Errorf("got stats %+v, want 1 completed, and none flushed or overtaken", s)
-		}
-	})
-}
