@@ -66,30 +66,6 @@ func TestUnknownItemsAreNotSold(t *testing.T) {
 	})
 }
 
-// TestEvictedItem lets a full server evict an item. Nothing of it is sold.
-func TestEvictedItem(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "allkeys-random")
-	s := newStock(t, srv.Client(t), srv.Prefix(t), nil)
-	open(t, s, "item", 5)
-	held := reserve(t, s, "item", "ann", "1", nil)
-	if err := srv.Admin(t).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
-	redistest.Await(t, time.Minute, "the eviction", func() bool {
-		n, err := srv.Admin(t).DBSize(t.Context()).Result()
-		return err == nil && n == 0
-	})
-	if err := srv.Admin(t).ConfigSet(t.Context(), "maxmemory", "1gb").Err(); err != nil {
-		t.Fatal(err)
-	}
-	for call, err := range asks(t, s, "item", held) {
-		if !errors.Is(err, stock.ErrUnknown) {
-			t.Errorf("%s: got %v, want %v", call, err, stock.ErrUnknown)
-		}
-	}
-}
-
 // TestItemsThatDisagreeAreNotSold edits each field of an item. The calls that would sell
 // something or move a unit return an error, and change nothing.
 func TestItemsThatDisagreeAreNotSold(t *testing.T) {

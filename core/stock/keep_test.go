@@ -1,17 +1,13 @@
 package stock_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/core/store"
-	"github.com/neap-go/neap/internal/redistest"
-	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestKeptUnitsLapse: the units are held for one lease, also while the process lives, and
@@ -76,38 +72,4 @@ func TestKeptUnitsCanBeConcludedHere(t *testing.T) {
 		}
 		counts(t, s, "item", 0, 0, 2)
 	})
-}
-
-// keeper is a child process that keeps units for a payment, and prints that it does.
-func keeper(words []string) {
-	s, err := stock.New(storetest.Child(words[0], words[1]), "test", &stock.Options{Budget: 10 * time.Second})
-	if err != nil {
-		panic(err)
-	}
-	if _, err := s.Reserve(context.Background(), "item", "ann", "1", &stock.ReserveOptions{Keep: true}); err != nil {
-		panic(err)
-	}
-	fmt.Println("kept")
-	_, _ = fmt.Scanln()
-}
-
-// TestKeptUnitsOutliveTheirProcess: another process confirms them after the first was
-// killed.
-func TestKeptUnitsOutliveTheirProcess(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Standalone(t)
-	prefix := srv.Prefix(t)
-	s := newStock(t, srv.Client(t), prefix, nil)
-	open(t, s, "item", 1)
-	p := redistest.StartChild(t, "keeper", srv.Addr(), prefix)
-	if line := p.Line(t); line != "kept" {
-		t.Fatalf("the child: got %q, want kept", line)
-	}
-	p.Kill()
-	counts(t, s, "item", 0, 1, 0)
-	refused(t, s, "item", "bob", "1", nil, stock.ErrSoldOut)
-	if err := resumed(t, s, nil).Confirm(t.Context()); err != nil {
-		t.Errorf("Confirm in another process: got %v, want no error", err)
-	}
-	counts(t, s, "item", 0, 0, 1)
 }

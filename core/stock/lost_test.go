@@ -175,33 +175,6 @@ func TestALateReserveIsUndone(t *testing.T) {
 	})
 }
 
-// TestALateConfirmIsUndone delivers a confirmation after the answer that the reservation
-// has lapsed.
-func TestALateConfirmIsUndone(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		ctx := t.Context()
-		slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: reserveSHA}
-		s, other := newStock(t, slow, prefix, nil), newStock(t, rdb, prefix, nil)
-		open(t, other, "item", 1)
-		ann := reserve(t, s, "item", "ann", "1", nil)
-		lapse(t, admin, nameOf(prefix, "item"), 1, 1)
-		bob := reserve(t, other, "item", "bob", "1", atOnce)
-		slow.Most = 1
-		if err := ann.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) {
-			t.Fatalf("Confirm of what has lapsed: got %v, want %v", err, stock.ErrLapsed)
-		}
-		if err := bob.Cancel(ctx); err != nil {
-			t.Fatal(err)
-		}
-		slow.Deliver(t)
-		redistest.Await(t, defaultLease*2/3, "what was confirmed late to be given back", func() bool {
-			l, err := other.Left(ctx, "item")
-			return err == nil && l.Left == 1 && s.Stats().Undone == 1
-		})
-	})
-}
-
 // TestConclusionsWithoutAnAnswerAreRepeated: Confirm and Cancel go on in the background
 // while the server does not answer, and the last of them counts.
 func TestConclusionsWithoutAnAnswerAreRepeated(t *testing.T) {
@@ -272,33 +245,6 @@ func TestConclusionsWithoutAnAnswerAreRepeated(t *testing.T) {
 func isScripts(err error) bool {
 	_, ok := errors.AsType[*script.Error](err)
 	return ok
-}
-
-// TestAServerThatDiesAfterAGrant stops the server when it has reserved units, and starts
-// it with all its data.
-func TestAServerThatDiesAfterAGrant(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
-	prefix := srv.Prefix(t)
-	since := redistest.NewSince(t)
-	dying := &redistest.LossyClient{UniversalClient: srv.Client(t), SHA: reserveSHA}
-	s, other := newStock(t, dying, prefix, &stock.Options{Budget: 2 * time.Second}), newStock(t, srv.Client(t), prefix, nil)
-	open(t, other, "item", 3)
-	reserve(t, other, "item", "ann", "1", atOnce)
-	if err := s.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	dying.Next(func() { srv.Stop(t) })
-	if r, err := s.Reserve(t.Context(), "item", "bob", "1", atOnce); r != nil || !isScripts(err) {
-		t.Fatalf("Reserve of a server that dies: got %v, want no reservation and an error of a script", err)
-	}
-	srv.Start(t)
-	since.Back()
-	redistest.Await(t, time.Minute, "it to be given back", func() bool {
-		l, err := other.Left(t.Context(), "item")
-		return err == nil && l.Left == 2 && l.Sold == 1
-	})
-	since.Undone(t)
 }
 
 // TestRenewEndsWithItsCaller: Renew waits for a Confirm in progress, but not longer than

@@ -14,6 +14,6 @@ import (
 func TestMain(m *testing.M) {
 	logging.Disable()                                                    // go-redis logs each dial that fails in an outage
 	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most of them wait
-	redistest.RunChild(map[string]func(words []string){"crowd": crowd, "keeper": keeper})
+	redistest.RunChild(map[string]func(words []string){"crowd": crowd})
 	redistest.Main(m)
 }
