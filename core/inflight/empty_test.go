@@ -16,47 +16,6 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestWhenRedisRestartsEmpty: a process that holds as many slots as the limit admits no
-// other request, even though Redis no longer knows of any slot.
-func TestWhenRedisRestartsEmpty(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	prefix := srv.Prefix(t)
-	c, other := strict(t, srv.Client(t), prefix, 2, time.Hour), strict(t, srv.Client(t), prefix, 2, time.Hour)
-	a, b := holds(t, c, "s"), holds(t, c, "s")
-	srv.Stop(t)
-	srv.Start(t)
-	if n := inFlight(t, c); n != 0 {
-		t.Fatalf("after the restart: got %d slots in Redis, want 0: this test is about lost slots", n)
-	}
-	if s := acquire(t, c, "s"); s.Allowed {
-		t.Error("got a third slot of 2 after the restart, want a denial")
-	}
-	if n := counted(t, c); n != 2 {
-		t.Errorf("after the restart: got %d in flight, want the two that are held", n)
-	}
-	if s := acquire(t, other, "s"); s.Allowed {
-		t.Error("got a slot in another process while 2 of 2 are held, want a denial")
-	}
-	gives(t, a)
-	gives(t, holds(t, other, "s"))
-	gives(t, b)
-	if n := counted(t, c); n != 0 {
-		t.Errorf("got %d in flight when all are released, want 0", n)
-	}
-}
-
-// inFlight waits for an answer, because the client may have to connect again.
-func inFlight(t *testing.T, c *Limiter) (n int64) {
-	t.Helper()
-	redistest.Await(t, 10*time.Second, "an answer", func() bool {
-		var err error
-		n, err = c.InFlight(t.Context(), "s")
-		return err == nil
-	})
-	return n
-}
-
 // TestLostSlotsAreTakenAgainFirst deletes the state of a subject while two processes hold
 // slots, on each kind of server.
 func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
@@ -253,13 +212,15 @@ func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 // that it granted is given back, and the slots that it restored are held.
 func TestRestoreThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
-	rdb, proxy, prefix := lossy(t)
+	srv := redistest.Standalone(t)
+	proxy, prefix := srv.Proxy(t), srv.Prefix(t)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial })
 	c := strict(t, rdb, prefix, 3, time.Hour)
 	if err := c.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	first := holds(t, c, "s")
-	must(redistest.Standalone(t).Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Result())(t)
+	must(srv.Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Result())(t)
 	hook := &losing{Client: rdb, proxy: proxy}
 	c.lease.Decider = ask.NewDecider(storetest.At(t, hook, prefix), 5*time.Second)
 	if s, err := c.Try(t.Context(), "s"); err == nil || s != nil {

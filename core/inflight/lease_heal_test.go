@@ -3,7 +3,6 @@ package inflight
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -159,40 +157,6 @@ func TestLeasesHealTheirTimeToLive(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestAGrantThatFailsLeavesNothing forbids each command after the first write in turn,
-// and then leaves no memory for the first write.
-func TestAGrantThatFailsLeavesNothing(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	try := func(user string, left int64) {
-		t.Helper()
-		rdb := srv.Client(t, func(o *redis.Options) { o.Username, o.Password = user, "pw" })
-		c := strict(t, rdb, prefix, 2, time.Minute)
-		var failure *script.Error
-		if s, err := c.Try(t.Context(), "s"); s != nil || !errors.As(err, &failure) {
-			t.Errorf("a try by user %s: got %+v, %v, want no slot and a script.Error", user, s, err)
-		} else if oom := errors.Is(err, script.ErrNotExecuted); oom != (user == "all") {
-			t.Errorf("a try by user %s: got %v, want an ErrNotExecuted: %t", user, err, user == "all")
-		}
-		if n := admin.ZCard(t.Context(), c.space.Key("s", c.tail)).Val(); n != left {
-			t.Errorf("a try by user %s: got %d slots left, want %d", user, n, left)
-		}
-	}
-	users := []string{"pexpire", "zremrangebyscore"}
-	for _, command := range users {
-		must(admin.Do(t.Context(), "ACL", "SETUSER", command, "on", ">pw", "~*", "+@all", "-"+command).Result())(t)
-		try(command, 0)
-	}
-	holds(t, strict(t, srv.Client(t), prefix, 2, time.Minute), "s")
-	for _, command := range users {
-		try(command, 1)
-	}
-	must(admin.Do(t.Context(), "ACL", "SETUSER", "all", "on", ">pw", "~*", "+@all").Result())(t)
-	must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t)
-	try("all", 1)
 }
 
 // TestAFullServerRenewsSlots, so none lapses whose process lives.

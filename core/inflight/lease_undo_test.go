@@ -17,52 +17,6 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// lossy is a client with default options whose replies can be lost.
-func lossy(t *testing.T) (rdb *redis.Client, proxy *redistest.Proxy, prefix string) {
-	t.Helper()
-	srv := redistest.Standalone(t)
-	proxy = srv.Proxy(t)
-	return srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial }), proxy, srv.Prefix(t)
-}
-
-// TestLostAcquireIsUndone loses the reply of a grant. The slot is free long before its
-// lease ends.
-func TestLostAcquireIsUndone(t *testing.T) {
-	t.Parallel()
-	for name, fault := range map[string]redistest.Fault{"eof": redistest.EOF, "silence": redistest.Silence} {
-		for _, mode := range modes {
-			t.Run(name+"/"+mode.String(), func(t *testing.T) {
-				t.Parallel()
-				rdb, proxy, prefix := lossy(t)
-				opts := &Options{Budget: 2 * time.Second, Fail: mode}
-				c := must(New(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
-				if err := c.Warm(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				other := strict(t, redistest.Standalone(t).Client(t), prefix, 1, 0)
-				proxy.Lose(fault, 1, "evalsha")
-				began := time.Now()
-				s, err := c.Try(t.Context(), "s")
-				took := time.Since(began)
-				if took > 10*time.Second || proxy.Lost() != 1 {
-					t.Errorf("a try: got an answer after %v and %d replies lost, want at most 10s and 1",
-						took, proxy.Lost())
-				}
-				if mode == store.FailClosed && !errors.Is(err, script.ErrMaybeExecuted) ||
-					mode != store.FailClosed && (err != nil || !s.Allowed || !errors.Is(s.Cause, script.ErrMaybeExecuted)) {
-					t.Errorf("a lost reply: got %+v, %v, want ErrMaybeExecuted, as the Cause if not store.FailClosed",
-						s, err)
-				}
-				_ = s.Release(t.Context()) // of a degraded one nothing is in Redis
-				free(t, other, defaultLease/3)
-				redistest.Await(t, time.Minute, "the count of it", func() bool { // a degraded one that was taken again is a second
-					return c.Stats().Undone >= 1 && c.Stats().Undoing == 0
-				})
-			})
-		}
-	}
-}
-
 // free waits until nothing is in flight.
 func free(t *testing.T, c *Limiter, bound time.Duration) {
 	t.Helper()

@@ -1,7 +1,6 @@
 package inflight
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -14,46 +13,6 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
-
-// TestSlowHandlerKeepsItsSlot holds a slot for more than three leases.
-func TestSlowHandlerKeepsItsSlot(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		const lease = 6 * time.Second
-		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
-		s := holds(t, c, "s")
-		began := time.Now()
-		redistest.Await(t, time.Minute, "more than three leases to pass", func() bool {
-			if acquire(t, rival, "s").Allowed || counted(t, rival) != 1 {
-				t.Fatalf("a slow handler: got its slot lost after %v, want it held beyond three leases of %v", time.Since(began), lease)
-			}
-			return time.Since(began) > 10*lease/3
-		})
-		gives(t, s)
-		holds(t, rival, "s")
-	})
-}
-
-// TestReleaseDoesNotEndWithItsContext: the slot of a client that went away is given back
-// like any other.
-func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		c := strict(t, rdb, prefix, 1, time.Hour)
-		ctx, cancel := context.WithCancel(t.Context())
-		s, err := c.Try(ctx, "s")
-		if err != nil || !s.Allowed {
-			t.Fatalf("a try: got %+v, %v, want a slot", s, err)
-		}
-		cancel()
-		if err := s.Release(ctx); err != nil {
-			t.Errorf("a release whose context has ended: got %v, want no error", err)
-		}
-		if n := counted(t, c); n != 0 {
-			t.Errorf("got %d in flight after the release, want 0", n)
-		}
-	})
-}
 
 // TestLostLeaseIsTakenAgain takes a holder's lease away, as if its process had slept. The
 // holder takes a slot again if one is free, and otherwise goes on without one.
@@ -112,26 +71,6 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 		gives(t, s)
 		free(t, strict(t, client, prefix, 1, 0), 5*time.Second)
 	})
-}
-
-// TestRenewalEndsWithRelease counts what is sent for a slot that was given back.
-func TestRenewalEndsWithRelease(t *testing.T) {
-	t.Parallel()
-	_, client := redistest.Miniredis(t)
-	var calls atomic.Int64
-	count := func(redis.Cmder) { calls.Add(1) }
-	rdb := &redistest.HookedClient{Processor: client}
-	rdb.Before.Store(&count)
-	const lease = 60 * time.Millisecond
-	c := strict(t, rdb, "p", 1, lease)
-	s := holds(t, c, "s")
-	redistest.Await(t, 10*time.Second, "renewals", func() bool { return calls.Load() > 5 })
-	gives(t, s)
-	sent, began := calls.Load(), time.Now()
-	redistest.Await(t, 10*time.Second, "five leases to pass", func() bool { return time.Since(began) > 5*lease })
-	if more := calls.Load() - sent; more > 3 { // one may have been on its way, and have taken a slot that it gave back
-		t.Errorf("got %d calls after Release, want at most 3", more)
-	}
 }
 
 // TestAReleaseDuringARenewalLeavesNothing: a renewal that arrives after the release takes

@@ -37,4 +37,10 @@ func TestAKeySaysWhatItWasMadeOf(t *testing.T) {
 			t.Errorf("%s: a kind and a name with spaces: got %v, want an error about both", name, err)
 		}
 	}
+	st := storetest.Open(t, unused(t), store.Options{SubjectSecret: secret})
+	before, err := st.Key("limit", "api", "user-17")
+	clear(secret) // it was copied
+	if after, again := st.Key("limit", "api", "user-17"); after != before || err != nil || again != nil {
+		t.Errorf("after the caller's secret was cleared: got the key %q, %v, %v, want %q as before", after, err, again, before)
+	}
 }
