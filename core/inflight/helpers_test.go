@@ -1,7 +1,6 @@
 package inflight
 
 import (
-	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -12,9 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis tells of every dial that an outage fails
-	if where := os.Getenv(holderEnv); where != "" {
-		holder(where)
-	}
+	redistest.RunChild(map[string]func(words []string){"holder": holder})
 	redistest.Main(m)
 }
 

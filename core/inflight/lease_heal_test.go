@@ -1,12 +1,8 @@
 package inflight
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,18 +13,14 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// holderEnv makes the test binary a process that holds slots until it is killed. Its
-// value is the server's address and the prefix.
-const holderEnv = "NEAP_TEST_HOLDER"
-
 const (
 	holderSlots = 3
 	holderLease = 5 * time.Second
 )
 
-func holder(where string) {
-	addr, prefix, _ := strings.Cut(where, " ")
-	c, err := New(storetest.Child(addr, prefix), "c", holderSlots, &Options{
+// holder is a child process that holds slots until it is killed.
+func holder(words []string) {
+	c, err := New(storetest.Child(words[0], words[1]), "c", holderSlots, &Options{
 		Budget: 5 * time.Second, Lease: holderLease, Fail: store.FailClosed,
 	})
 	if err != nil {
@@ -40,7 +32,7 @@ func holder(where string) {
 		}
 	}
 	fmt.Println("held")
-	select {}
+	_, _ = fmt.Scanln()
 }
 
 // TestSIGKILLGivesSlotsBack kills a process that holds all slots and has renewed them.
@@ -49,16 +41,9 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	rdb, prefix := srv.Admin(t), srv.Prefix(t)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), holderEnv+"="+srv.Addr()+" "+prefix)
-	cmd.Stderr = os.Stderr
-	out := must(cmd.StdoutPipe())(t)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
-		t.Fatalf("the holder process: got the line %q, %v, want \"held\"", line, err)
+	p := redistest.StartChild(t, "holder", srv.Addr(), prefix)
+	if line := p.Line(t); line != "held" {
+		t.Fatalf("the holder process: got the line %q, want \"held\"", line)
 	}
 	c := strict(t, rdb, prefix, holderSlots, holderLease)
 	key := c.space.Key("s", c.tail)
@@ -69,10 +54,7 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 		}
 		return redistest.Time(t, rdb).Sub(began) > 2*holderLease
 	})
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
+	p.Kill()
 	killed := redistest.Time(t, rdb)
 	var first, last int64
 	for _, ends := range stored(t, rdb, key) {

@@ -3,8 +3,6 @@ package inflight
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,63 +27,29 @@ func free(t *testing.T, c *Limiter, bound time.Duration) {
 // until the caller and the first attempts to undo it have given up.
 func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
-	for name, canceled := range map[string]bool{"budget": false, "canceled by the caller": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.NewStandalone(t)
-			rdb, prefix := srv.Client(t), srv.Prefix(t)
-			opts := &Options{Budget: time.Second, Fail: store.FailClosed}
-			if canceled {
-				opts.Budget = 5 * time.Second
-			}
-			c := must(New(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
-			other := strict(t, srv.Client(t), prefix, 1, 0)
-			if err := errors.Join(c.Warm(t.Context()), other.Warm(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			srv.Pause(t)
-			began := time.Now()
-			ctx, want := t.Context(), script.ErrMaybeExecuted
-			if canceled {
-				short, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				ctx, want = short, context.DeadlineExceeded
-			}
-			if s, err := c.Try(ctx, "s"); s != nil || !errors.Is(err, want) {
-				t.Errorf("a try at a stopped server: got %+v, %v, want no slot and %v", s, err, want)
-			}
-			redistest.Await(t, 10*time.Second, "two seconds", func() bool { return time.Since(began) > 2*time.Second })
-			srv.Resume(t)
-			redistest.Await(t, 30*time.Second, "the acquire to run", func() bool {
-				return redistest.CommandStats(t, srv.Admin(t))["zadd"].Calls == 1
-			})
-			free(t, other, defaultLease/3)
-		})
-	}
-}
-
-// overtaking is a client whose next acquire is on its way for longer than its caller
-// waits. It arrives when the test says so.
-type overtaking struct {
-	redistest.AbsentClient
-	acquire chan func() error
-}
-
-func (d *overtaking) Process(ctx context.Context, cmd redis.Cmder) error {
-	if strings.Contains(cmd.String(), acquireScript.SHA()) {
-		args := redistest.Write(cmd)
-		d.acquire <- func() error {
-			return d.Processor.Process(context.Background(), redis.NewCmd(context.Background(), args...))
+	storetest.EachPausedServer(t, func(t *testing.T, srv *storetest.PausedServer) {
+		prefix := srv.Prefix(t)
+		c := must(New(storetest.At(t, srv.Client(t), prefix), "c", 1, &Options{Budget: srv.Budget, Fail: store.FailClosed}))(t)
+		other := strict(t, srv.Client(t), prefix, 1, 0)
+		if err := errors.Join(c.Warm(t.Context()), other.Warm(t.Context())); err != nil {
+			t.Fatal(err)
 		}
-		cmd.SetErr(io.EOF)
-		return io.EOF
-	}
-	if d.Gone.Load() {
-		redistest.Write(cmd)
-		cmd.SetErr(io.EOF)
-		return io.EOF
-	}
-	return d.AbsentClient.Process(ctx, cmd)
+		began := time.Now()
+		try := func(ctx context.Context) error {
+			s, err := c.Try(ctx, "s")
+			if s != nil {
+				t.Errorf("a try at a stopped server: got %+v, want no slot", s)
+			}
+			return err
+		}
+		srv.Fail(t, map[string]func(context.Context) error{"a try": try}, func() {
+			redistest.Await(t, 10*time.Second, "four seconds", func() bool { return time.Since(began) > 4*time.Second })
+		})
+		redistest.Await(t, 30*time.Second, "the acquire to run", func() bool {
+			return redistest.CommandStats(t, srv.Admin(t))["zadd"].Calls == 1
+		})
+		free(t, other, defaultLease/3)
+	})
 }
 
 // TestAcquireThatOvertakesItsUndoIsUndone lets a grant arrive after attempts to undo it,
@@ -98,7 +62,8 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 				const lease = 8 * time.Second
-				rdb := &overtaking{redistest.AbsentClient{Processor: client}, make(chan func() error, 1)}
+				slow := &redistest.DelayedClient{UniversalClient: client, SHA: acquireScript.SHA(), Most: 1000}
+				rdb := &redistest.AbsentClient{Processor: slow}
 				c := must(New(storetest.At(t, rdb, prefix), "c", 1, &Options{
 					Budget: 5 * time.Second, Lease: lease, Fail: store.FailClosed, // a busy machine answers late
 				}))(t)
@@ -113,9 +78,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 				rdb.Gone.Store(outage > 0)
 				redistest.Await(t, time.Minute, "the first attempts", func() bool { return time.Since(began) > outage+350*time.Millisecond })
 				rdb.Gone.Store(false)
-				if err := (<-rdb.acquire)(); err != nil {
-					t.Fatal(err)
-				}
+				slow.Deliver(t)
 				free(t, other, lease*2/3)
 				redistest.Await(t, 20*time.Second, "the count of it", func() bool { return c.Stats().Undone == 1 && c.Stats().Undoing == 0 })
 			})
