@@ -20,11 +20,10 @@ var (
 
 type key struct{}
 
-// holder answers renewals as it is told, each after some time.
+// holder answers renewals as it is told.
 type holder struct {
 	mu     sync.Mutex
 	answer func(n int, ttl time.Duration) (left time.Duration, lost, err error)
-	took   time.Duration
 	asks   []ask
 	began  time.Time
 	held   int
@@ -43,20 +42,13 @@ func (h *holder) asked() []ask {
 	return slices.Clone(h.asks)
 }
 
-func (h *holder) answers(took time.Duration, answer func(int, time.Duration) (time.Duration, error, error)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.took, h.answer = took, answer
-}
-
 func (h *holder) Renew(_ context.Context, ttl time.Duration) (time.Duration, time.Time, error, error) {
 	since := time.Now()
 	h.mu.Lock()
 	h.asks = append(h.asks, ask{since.Sub(h.began), ttl})
-	n, took, answer := len(h.asks), h.took, h.answer
+	n := len(h.asks)
 	h.mu.Unlock()
-	time.Sleep(took)
-	left, lost, err := answer(n, ttl)
+	left, lost, err := h.answer(n, ttl)
 	return left, since, lost, err
 }
 func (h *holder) Parent() context.Context { return context.WithValue(h.parent, key{}, h) }
@@ -87,51 +79,6 @@ func exactWheel() *Wheel {
 	return w
 }
 
-func TestEndsAMarginBeforeTheLease(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		terms    Terms
-		renewals int // that are answered
-		want     time.Duration
-	}{
-		"renewed never":   {Terms{Lease: ttl}, 0, ttl},
-		"renewed twice":   {Terms{Lease: ttl}, 2, 2*ttl/Renewals + ttl},
-		"without renewal": {Terms{Lease: ttl, NoRenewal: true}, 9, ttl},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l, h := begin(t, &c.terms, func(n int, ttl time.Duration) (time.Duration, error, error) {
-					if n > c.renewals {
-						return away(n, ttl)
-					}
-					return granted(n, ttl)
-				})
-				<-l.Context().Done()
-				if took := time.Since(h.began); took != c.want-margin(ttl) {
-					t.Errorf("a lease without renewal: got its end after %v, want %v", took, c.want-margin(ttl))
-				}
-				if context.Cause(l.Context()) != errExpired || l.Err() != errExpired || h.lost != 1 {
-					t.Errorf("at the end: got the cause %v, Err %v and lost %d times, want %v and once",
-						context.Cause(l.Context()), l.Err(), h.lost, errExpired)
-				}
-				if before := l.End(errOver); before != errExpired || l.Err() != errExpired || h.lost != 1 {
-					t.Errorf("End after the end: got %v, Err %v and lost %d times, want %v and once",
-						before, l.Err(), h.lost, errExpired)
-				}
-				asked := len(h.asked())
-				time.Sleep(time.Hour)
-				if len(h.asked()) != asked {
-					t.Errorf("a lease that is over: got %d renewals, want 0", len(h.asked())-asked)
-				}
-				if c.terms.NoRenewal && asked > 0 {
-					t.Errorf("a lease without renewal: got %d renewals, want 0", asked)
-				}
-			})
-		})
-	}
-}
-
 func TestRenewsAtAThird(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,62 +105,6 @@ func TestRenewsAtAThird(t *testing.T) {
 		time.Sleep(time.Hour)
 		if len(h.asked()) != n {
 			t.Errorf("a lease that is over: got %d renewals, want 0", len(h.asked())-n)
-		}
-	})
-}
-
-func TestWhatIsLost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{Lease: ttl}, func(int, time.Duration) (time.Duration, error, error) { return 0, errLost, nil })
-		ctx := l.Context()
-		<-ctx.Done()
-		if took := time.Since(h.began); took != ttl/Renewals || context.Cause(ctx) != errLost || l.Err() != errLost || h.lost != 1 {
-			t.Errorf("a lost lease: got its end after %v, the cause %v, Err %v and lost %d times, want %v, %v, once",
-				took, context.Cause(ctx), l.Err(), h.lost, ttl/Renewals, errLost)
-		}
-		if err := l.Extend(t.Context(), ttl); err != errLost || h.lost != 1 {
-			t.Errorf("Extend of a lost lease: got %v and lost %d times, want %v and once", err, h.lost, errLost)
-		}
-	})
-}
-
-func TestExtend(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{Lease: ttl, NoRenewal: true}, granted)
-		time.Sleep(time.Second)
-		h.answers(time.Second, granted) // which the lease counts
-		if err := l.Extend(t.Context(), 10*time.Second); err != nil {
-			t.Errorf("Extend by 10s: got %v, want no error", err)
-		}
-		h.answers(0, granted)
-		if err := l.Extend(t.Context(), time.Second); err != nil { // a shorter one changes nothing here
-			t.Errorf("Extend by 1s: got %v, want no error", err)
-		}
-		h.answers(0, away)
-		if err := l.Extend(t.Context(), time.Hour); err != errAway || l.Err() != nil {
-			t.Errorf("Extend without an answer: got %v and Err %v, want %v and nil", err, l.Err(), errAway)
-		}
-		<-l.Context().Done()
-		if took := time.Since(h.began); took != 11*time.Second-margin(10*time.Second) {
-			t.Errorf("after Extend: got the end of the lease after %v, want %v", took, 11*time.Second-margin(10*time.Second))
-		}
-	})
-}
-
-func TestAnAnswerBehindTheEndIsNone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{Lease: ttl}, granted)
-		h.answers(2*time.Second, granted)
-		time.Sleep(ttl/Renewals + time.Second)
-		synctest.Wait()
-		l.End(errOver)
-		time.Sleep(time.Hour)
-		if l.Err() != errOver || len(h.asked()) != 1 || h.lost != 0 {
-			t.Errorf("an answer after the end: got Err %v, asked %v, lost %d times, want %v, one ask, 0",
-				l.Err(), h.asked(), h.lost, errOver)
 		}
 	})
 }
@@ -247,21 +138,6 @@ func TestBeginsTooLate(t *testing.T) {
 	})
 }
 
-func TestMaxHoldIsTheEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{Lease: ttl, MaxHold: 10 * time.Second}, granted)
-		<-l.Context().Done()
-		if took := time.Since(h.began); took != 10*time.Second-margin(time.Second) || l.Err() != errMaxHeld {
-			t.Errorf("a lease with MaxHold: got its end after %v and Err %v, want %v and %v",
-				took, l.Err(), 10*time.Second-margin(time.Second), errMaxHeld)
-		}
-		if last := h.asked()[len(h.asked())-1].ttl; last != time.Second {
-			t.Errorf("the last renewal: got a lease of %v, want 1s", last)
-		}
-	})
-}
-
 func TestMaxHoldBeginsWithTheQuestion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -274,17 +150,6 @@ func TestMaxHoldBeginsWithTheQuestion(t *testing.T) {
 			t.Errorf("a lease with MaxHold: got its end after %v and Err %v, want at most 5s and %v", took, l.Err(), errMaxHeld)
 		}
 	})
-}
-
-func TestMargin(t *testing.T) {
-	t.Parallel()
-	for ttl, want := range map[time.Duration]time.Duration{
-		0: 5 * time.Millisecond, time.Second: 15 * time.Millisecond, 30 * time.Second: 305 * time.Millisecond,
-	} {
-		if got := margin(ttl); got != want {
-			t.Errorf("the margin of %v: got %v, want %v", ttl, got, want)
-		}
-	}
 }
 
 func TestContextIsOfTheParent(t *testing.T) {
