@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"maps"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,14 +109,5 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		}
 	}
 	admin.Del(t.Context(), key)
-	files, err := filepath.Glob("../../lua/*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("the scripts in ../../lua: got %v, %v, want at least one", files, err)
-	}
-	for _, file := range files { // core/limit tests the other scripts
-		kind, _, _ := strings.Cut(filepath.Base(file), "_")
-		if (kind == "lock" || kind == "once") && !seen[filepath.Base(file)] {
-			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
-		}
-	}
+	redistest.AllFailed(t, seen, "lock_", "once_")
 }

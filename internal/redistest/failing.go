@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/lua"
 )
 
 // Failing is a script whose n-th command fails with "ERR made to fail". Its
@@ -70,6 +73,23 @@ func FailEach(tb testing.TB, admin *redis.Client, a Attempt, before []Saved, whe
 		}
 		if err == nil && n == 1 {
 			tb.Errorf("%s: no command failed, want one that does", where)
+		}
+	}
+}
+
+// AllFailed fails the test if the map lacks a script of the library whose file has one of
+// the prefixes.
+func AllFailed(tb testing.TB, seen map[string]bool, prefixes ...string) {
+	tb.Helper()
+	for _, prefix := range prefixes {
+		files, err := fs.Glob(lua.FS, prefix+"*.lua")
+		if err != nil || len(files) == 0 {
+			tb.Fatalf("the scripts %s*.lua: got %q, %v, want at least one", prefix, files, err)
+		}
+		for _, file := range files {
+			if !seen[file] {
+				tb.Errorf("%s was not made to fail: give this test a case for it", file)
+			}
 		}
 	}
 }
