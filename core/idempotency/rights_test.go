@@ -5,13 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // everything makes each call of a Guard.
@@ -59,34 +58,12 @@ func forget(ctx context.Context, g *idempotency.Guard, key string) error {
 	return err
 }
 
-// TestWithoutEval uses a Redis user that may run only the scripts that an admin has
-// loaded, with the permissions of the documented line. All calls of a Guard work for it.
-// On a server that has lost the scripts, each call returns that error at once.
+// TestWithoutEval makes all calls of a Guard.
 func TestWithoutEval(t *testing.T) {
 	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	prefix := srv.Prefix(t)
-	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
-	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
-	g := guardOf(t, rdb, prefix, idempotency.Reject{}, nil)
-	for name, call := range everything(g) {
-		srv.LoadScripts(t)
-		if err := call(t.Context()); err != nil {
-			t.Errorf("%s: got %v, want no error", name, err)
-		}
-		if err := srv.Admin(t).ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		stood := redistest.Witness(t)
-		began := time.Now()
-		if err := call(t.Context()); !errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'") {
-			t.Errorf("%s without its script: got %v, want %v that names eval", name, err, script.ErrConfiguration)
-		}
-		if took := time.Since(began); took > 8*time.Second+stood() {
-			t.Errorf("%s without its script: got the error after %v, want it within %v: it was tried again", name, took, 8*time.Second+stood())
-		}
-	}
-	srv.LoadScripts(t)
+	storetest.WithoutEval(t, func(rdb *redis.Client, prefix string) map[string]func(context.Context) error {
+		return everything(guardOf(t, rdb, prefix, idempotency.Reject{}, nil))
+	})
 }
 
 // TestEachScriptPermissionIsNeeded takes one permission after the other from the

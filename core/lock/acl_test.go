@@ -10,62 +10,40 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestWithoutEval uses a Redis user that may run only the scripts that an admin has
-// loaded, with the permissions of the documented line. All calls of a Locker work for it.
-// On a server that has lost the scripts, each call returns that error at once.
+// TestWithoutEval makes all calls of a Locker. A lock that is held stays held.
 func TestWithoutEval(t *testing.T) {
 	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
-	l := locker(t, srv.Client(t, func(o *redis.Options) { o.Username = user }), prefix, nil)
-	ctx, fn := t.Context(), func(context.Context) error { return nil }
-	srv.LoadScripts(t)
-	held, err := l.Try(ctx, "held")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, call := range map[string]func() error{
-		"Warm": func() error { return l.Warm(ctx) },
-		"Try": func() error {
-			held, err := l.Try(ctx, "try")
-			if err == nil {
-				err = held.Release(ctx)
-			}
-			return err
-		},
-		"Do":           func() error { return l.As("me").Do(ctx, "do", fn) },
-		"Inspect":      func() error { _, err := l.Inspect(ctx, "do"); return err },
-		"ForceRelease": func() error { _, err := l.ForceRelease(ctx, "do"); return err },
-		"Extend":       func() error { return held.Extend(ctx, time.Minute) },
-		"Once":         func() error { _, err := l.Once(ctx, "job", time.Now(), lock.Again, fn); return err },
-	} {
-		srv.LoadScripts(t)
-		if err := call(); err != nil {
-			t.Errorf("%s with the scripts loaded: got %v, want no error", name, err)
-		}
-		if err := admin.ScriptFlush(ctx).Err(); err != nil {
+	var held *lock.Lock
+	storetest.WithoutEval(t, func(rdb *redis.Client, prefix string) map[string]func(context.Context) error {
+		l, fn := locker(t, rdb, prefix, nil), func(context.Context) error { return nil }
+		var err error
+		if held, err = l.Try(t.Context(), "held"); err != nil {
 			t.Fatal(err)
 		}
-		stood := redistest.Witness(t)
-		began := time.Now()
-		if err := call(); !errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'") {
-			t.Errorf("%s without its script: got %v, want ErrConfiguration that names 'eval'", name, err)
+		return map[string]func(context.Context) error{
+			"Warm": l.Warm,
+			"Try": func(ctx context.Context) error {
+				held, err := l.Try(ctx, "try")
+				if err == nil {
+					err = held.Release(ctx)
+				}
+				return err
+			},
+			"Do":           func(ctx context.Context) error { return l.As("me").Do(ctx, "do", fn) },
+			"Inspect":      func(ctx context.Context) error { _, err := l.Inspect(ctx, "do"); return err },
+			"ForceRelease": func(ctx context.Context) error { _, err := l.ForceRelease(ctx, "do"); return err },
+			"Extend":       func(ctx context.Context) error { return held.Extend(ctx, time.Minute) },
+			"Once":         func(ctx context.Context) error { _, err := l.Once(ctx, "job", time.Now(), lock.Again, fn); return err },
 		}
-		if took := time.Since(began); took > 8*time.Second+stood() {
-			t.Errorf("%s without its script: got the error after %v, want it within 8s: it was tried again",
-				name, took)
-		}
-	}
+	})
 	if held.Err() != nil {
 		t.Errorf("a lock that is held: got Err %v, want nil", held.Err())
 	}
-	srv.LoadScripts(t)
-	if err := held.Release(ctx); err != nil {
+	if err := held.Release(t.Context()); err != nil {
 		t.Errorf("its release: got %v, want no error", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/lua"
 )
 
@@ -222,25 +223,12 @@ func everything(s *stock.Stock) map[string]func(ctx context.Context) error {
 	}
 }
 
-// TestWithoutEval uses a Redis user that may run only the scripts that an admin has
-// loaded, with the permissions of the documented line. All calls of a Stock work for it.
+// TestWithoutEval makes all calls of a Stock.
 func TestWithoutEval(t *testing.T) {
 	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
-	s := newStock(t, srv.Client(t, func(o *redis.Options) { o.Username = user }), srv.Prefix(t), nil)
-	for name, call := range everything(s) {
-		srv.LoadScripts(t)
-		if err := call(t.Context()); err != nil {
-			t.Errorf("%s: got %v, want no error", name, err)
-		}
-		if err := srv.Admin(t).ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := call(t.Context()); !errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'") {
-			t.Errorf("%s without its script: got %v, want %v that names eval", name, err, script.ErrConfiguration)
-		}
-	}
+	storetest.WithoutEval(t, func(rdb *redis.Client, prefix string) map[string]func(context.Context) error {
+		return everything(newStock(t, rdb, prefix, nil))
+	})
 }
 
 // TestEachScriptPermissionIsNeeded takes one permission after the other from the
