@@ -42,34 +42,3 @@ func TestKeptUnitsLapse(t *testing.T) {
 		})
 	}
 }
-
-// TestKeptUnitsCanBeConcludedHere: the process that reserved them can renew, confirm and
-// cancel them like any other reservation.
-func TestKeptUnitsCanBeConcludedHere(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, s := t.Context(), newStock(t, inBubble(t), "neap", &stock.Options{Lease: time.Minute})
-		open(t, s, "item", 2)
-		keep := &stock.ReserveOptions{Keep: true}
-		ann, bob := reserve(t, s, "item", "ann", "1", keep), reserve(t, s, "item", "bob", "1", keep)
-		time.Sleep(40 * time.Second)
-		if err := ann.Renew(ctx); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(40 * time.Second)
-		counts(t, s, "item", 1, 1, 0)
-		if err := errors.Join(ann.Confirm(ctx), bob.Cancel(ctx)); err != nil || !ann.Confirmed() {
-			t.Errorf("Confirm and Cancel: got %v, and confirmed %t, want no error and true", err, ann.Confirmed())
-		}
-		counts(t, s, "item", 1, 0, 1)
-		if n := s.Stats(); n.Holding != 0 || n.Lapsed != 0 {
-			t.Errorf("got stats %+v, want none holding and none lapsed", n)
-		}
-		sold := reserve(t, s, "item", "cid", "1", &stock.ReserveOptions{Keep: true, Confirm: true})
-		time.Sleep(2 * time.Minute)
-		if !sold.Confirmed() {
-			t.Error("Keep with Confirm: got units that are not sold, want them sold")
-		}
-		counts(t, s, "item", 0, 0, 2)
-	})
-}

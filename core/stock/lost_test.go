@@ -22,61 +22,6 @@ var (
 	sweepSHA   = script.FromFS(lua.FS, "stock_sweep.lua").SHA()
 )
 
-// TestALostReplyIsAskedForAgain loses the reply of each call once, in each way. The call
-// is answered all the same, and no unit is lost or counted twice.
-func TestALostReplyIsAskedForAgain(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t)
-	proxy := srv.Proxy(t)
-	faults := map[string]redistest.Fault{"EOF": redistest.EOF, "reset": redistest.Reset, "silence": redistest.Silence}
-	for how, fault := range faults {
-		rdb := srv.Client(t, func(o *redis.Options) {
-			o.ContextTimeoutEnabled, o.Dialer, o.ReadTimeout = true, proxy.Dial, 200*time.Millisecond
-		})
-		prefix := srv.Prefix(t)
-		s := newStock(t, rdb, prefix, &stock.Options{Budget: 9 * time.Second})
-		patient := newStock(t, srv.Client(t), prefix, nil) // enough for a busy machine; Load asks only once
-		if err := patient.Warm(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		lost := func(what string, call func() error) {
-			t.Helper()
-			before := proxy.Lost()
-			proxy.Lose(fault, 1, "evalsha")
-			if err := call(); err != nil || proxy.Lost() != before+1 {
-				t.Errorf("%s, %s: got %v, with %d replies lost, want no error, with one lost",
-					how, what, err, proxy.Lost()-before)
-			}
-		}
-		ctx := t.Context()
-		lost("Open", func() error {
-			opened, err := s.Open(ctx, "item", 3, time.Now().Add(time.Hour))
-			if !opened {
-				t.Errorf("%s: got opened false, want it opened by this call", how)
-			}
-			return err
-		})
-		lost("Restock", func() error { return s.Restock(ctx, "item", "1", 2) })
-		counts(t, s, "item", 5, 0, 0)
-		var ann, bob *stock.Reservation
-		lost("Reserve", func() (err error) { ann, err = s.Reserve(ctx, "item", "ann", "1", nil); return err })
-		lost("Reserve at once", func() (err error) { bob, err = s.Reserve(ctx, "item", "bob", "1", atOnce); return err })
-		if ann.Again() || bob.Again() {
-			t.Errorf("%s: got reservations that were asked for before, want them asked for once", how)
-		}
-		counts(t, s, "item", 3, 1, 1)
-		lost("Renew", func() error { return ann.Renew(ctx) })
-		lost("Confirm", func() error { return ann.Confirm(ctx) })
-		counts(t, s, "item", 3, 0, 2)
-		lost("Cancel", func() error { return bob.Cancel(ctx) })
-		counts(t, s, "item", 4, 0, 1)
-		lost("Left", func() error { _, err := s.Left(ctx, "item"); return err })
-		if n := s.Stats(); n.Failed+n.Unconfirmed != 0 || n.Cancellations != 1 || n.Confirmed != 1 {
-			t.Errorf("%s: got stats %+v, want none failed or unconfirmed, 1 cancelled and 1 confirmed", how, n)
-		}
-	}
-}
-
 // TestReserveInAStoppedServerIsUndone stops the server, lets calls fail, and lets the
 // server run again. It then reserves units that no caller gets, on a lease or for good.
 // They return to stock within two seconds. Units that another call has under the same id

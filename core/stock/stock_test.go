@@ -3,9 +3,6 @@ package stock_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,86 +14,6 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
 )
-
-func TestASale(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		ctx := t.Context()
-		s := newStock(t, rdb, prefix, nil)
-		refused(t, s, "phone", "ann", "1", nil, stock.ErrUnknown)
-		open(t, s, "phone", 3)
-		counts(t, s, "phone", 3, 0, 0)
-
-		ann := reserve(t, s, "phone", "ann", "1", nil)
-		counts(t, s, "phone", 2, 1, 0)
-		refused(t, s, "phone", "ann", "2", nil, stock.ErrYours)
-		again := reserve(t, s, "phone", "ann", "1", nil)
-		if ann.Again() || !again.Again() || ann.Confirmed() || ann.Err() != nil {
-			t.Errorf("got again %t, %t, confirmed %t, the error %v, want false, true, false and none",
-				ann.Again(), again.Again(), ann.Confirmed(), ann.Err())
-		}
-		counts(t, s, "phone", 2, 1, 0)
-
-		bob := reserve(t, s, "phone", "bob", "1", atOnce)
-		if !bob.Confirmed() || bob.Err() != nil || bob.Confirm(ctx) != nil {
-			t.Errorf("bob's: got confirmed %t, the error %v, want true, none, and no error of Confirm",
-				bob.Confirmed(), bob.Err())
-		}
-		counts(t, s, "phone", 1, 1, 1)
-		refused(t, s, "phone", "cid", "1", &stock.ReserveOptions{Quantity: 2}, stock.ErrSoldOut)
-		cid := reserve(t, s, "phone", "cid", "1", nil)
-		refused(t, s, "phone", "dan", "1", nil, stock.ErrSoldOut)
-		counts(t, s, "phone", 0, 2, 1)
-
-		for range 2 {
-			if err := ann.Confirm(ctx); err != nil {
-				t.Error(err)
-			}
-			if err := cid.Cancel(ctx); err != nil {
-				t.Error(err)
-			}
-		}
-		counts(t, s, "phone", 1, 0, 2)
-		if err := cid.Confirm(ctx); !errors.Is(err, stock.ErrCancelled) {
-			t.Errorf("Confirm of what is cancelled: got %v, want %v", err, stock.ErrCancelled)
-		}
-		dan := reserve(t, s, "phone", "dan", "1", atOnce)
-		counts(t, s, "phone", 0, 0, 3)
-		if err := dan.Cancel(ctx); err != nil {
-			t.Error(err)
-		}
-		counts(t, s, "phone", 1, 0, 2)
-		for range 2 {
-			if err := s.Restock(ctx, "phone", "monday", 4); err != nil {
-				t.Error(err)
-			}
-		}
-		counts(t, s, "phone", 5, 0, 2)
-
-		var names []string
-		for b, err := range s.Buyers(ctx, "phone") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, fmt.Sprint(b))
-		}
-		slices.Sort(names)
-		if got := strings.Join(names, " "); got != "{ann 1 1 true 0s} {bob 1 1 true 0s}" {
-			t.Errorf("got the buyers %s, want ann and bob with one phone each, sold", got)
-		}
-		if opened, err := s.Open(ctx, "phone", 9, time.Now().Add(time.Hour)); opened || err != nil {
-			t.Errorf("Open of what is open: got %t, %v, want false and no error", opened, err)
-		}
-		counts(t, s, "phone", 5, 0, 2)
-		if there, err := s.Forget(ctx, "phone"); !there || err != nil {
-			t.Errorf("Forget: got %t, %v, want true and no error", there, err)
-		}
-		refused(t, s, "phone", "ann", "1", nil, stock.ErrUnknown)
-		if err := ann.Cancel(ctx); !errors.Is(err, stock.ErrUnknown) {
-			t.Errorf("Cancel of what is gone: got %v, want %v", err, stock.ErrUnknown)
-		}
-	})
-}
 
 // TestALapse: units that are neither confirmed nor renewed return to stock. Their holder
 // can have them again while there are units. The clock is that of the bubble.
