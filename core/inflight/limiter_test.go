@@ -104,26 +104,6 @@ func TestSlotsAreCounted(t *testing.T) {
 	})
 }
 
-// TestWhileTheLimitChanges is a rolling deploy: the processes with the old and
-// with the new limit see all slots.
-func TestWhileTheLimitChanges(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		narrow, wide := strict(t, rdb, prefix, 2, time.Hour), strict(t, rdb, prefix, 3, time.Hour)
-		a, b, last := holds(t, narrow, "s"), holds(t, wide, "s"), holds(t, wide, "s")
-		if acquire(t, narrow, "s").Allowed || acquire(t, wide, "s").Allowed {
-			t.Error("got another slot while 3 are in flight, want a denial by the limits 2 and 3")
-		}
-		gives(t, a)
-		if acquire(t, narrow, "s").Allowed {
-			t.Error("got a slot under the limit of 2 while 2 are in flight, want a denial")
-		}
-		gives(t, b)
-		holds(t, narrow, "s")
-		gives(t, last)
-	})
-}
-
 // TestNeverMoreInFlight has 64 goroutines on 8 clients hold slots: as many at once as the
 // limit, and never more.
 func TestNeverMoreInFlight(t *testing.T) {
