@@ -65,44 +65,6 @@ func replayed(t testing.TB, g *idempotency.Guard, key, print, want string) {
 	}
 }
 
-func TestRunsOnceAndReplays(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		ctx := t.Context()
-		g, other := guard(t, rdb, prefix, nil), guard(t, rdb, prefix, nil)
-		c := begin(t, g, "key", "print")
-		if c.Attempt() != 1 || c.Fence() == 0 || c.Key() != "key" || c.Err() != nil || c.Context().Err() != nil {
-			t.Fatalf("got attempt %d, fence %d, key %q and the error %v, want 1, a fence, \"key\" and none",
-				c.Attempt(), c.Fence(), c.Key(), c.Err())
-		}
-		refused(t, other, "key", "print", idempotency.ErrInFlight)
-		refused(t, other, "key", "another", idempotency.ErrMismatch)
-		if err := c.Renew(ctx); err != nil {
-			t.Fatal(err)
-		}
-		const result = "a result\nof two lines \x00\xff"
-		if err := c.Conclude(ctx, idempotency.DoneWith([]byte(result))); err != nil {
-			t.Fatal(err)
-		}
-		if !errors.Is(c.Err(), idempotency.ErrConcluded) || !errors.Is(context.Cause(c.Context()), idempotency.ErrConcluded) {
-			t.Fatalf("after Conclude: got %v, and the context's cause %v, want %v of both",
-				c.Err(), context.Cause(c.Context()), idempotency.ErrConcluded)
-		}
-		replayed(t, other, "key", "print", result)
-		replayed(t, g, "key", "print", result)
-		refused(t, g, "key", "another", idempotency.ErrMismatch)
-		refused(t, g, "key", "", idempotency.ErrMismatch)
-		if c := begin(t, g, "another key", "print"); c.Conclude(ctx, idempotency.NothingDone()) != nil {
-			t.Fatal("Abandon failed, want no error")
-		}
-		if c := begin(t, g, "another key", "print"); c.Attempt() != 2 || c.Conclude(ctx, idempotency.DoneWithout()) != nil {
-			t.Fatalf("got attempt %d, want 2 and no error of Conclude", c.Attempt())
-		}
-		refused(t, other, "another key", "print", idempotency.ErrNoResult)
-		redistest.AssertNoImmortalKeys(t, admin, prefix)
-	})
-}
-
 // TestDoRunsOnce has many callers ask for the same key at once, with guards of two
 // processes.
 func TestDoRunsOnce(t *testing.T) {

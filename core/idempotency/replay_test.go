@@ -15,7 +15,7 @@ func TestAReplayIsForItsFingerprintAlone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		g := guard(t, rdb, prefix, nil)
-		const result = "a line other\n x other\ndone 1 1 0 0 me other\n"
+		const result = "a line other\n x other\ndone 1 1 0 0 me other\n\x00\xff"
 		if err := begin(t, g, "key", "the-print").Conclude(t.Context(), idempotency.DoneWith([]byte(result))); err != nil {
 			t.Fatal(err)
 		}
