@@ -17,8 +17,6 @@
 //     each of four frameworks, and a count from the answers of what each buyer has
 //   - partner: five processes that call somebody's API, within what it allows, and stop
 //     when it says so
-//   - quiz: scores, prizes and a board of the best, by one script of one's own for each
-//     answer, recounted after 50,000 concurrent ones
 //   - llmproxy: a proxy in front of a model that streams, with tokens and requests a minute for each
 //     user and for each model: estimated, waited for, and settled to what was used
 //   - sequence: order numbers that only grow, by a script of one's own, taken by eight
