@@ -120,14 +120,13 @@ bench-peers: redis ## measure neap beside its peers for some minutes, into bench
 	cd bench && go run .
 
 .PHONY: pictures
-pictures: chromium ## draw docs/pictures from the scripts, on an embedded miniredis, and take screenshots of the console
+pictures: chromium ## take the screenshots of the console and of play in docs/pictures
 	@fc-list :lang=zh | grep -q . || { echo "neap: no font has Chinese; install one: apt-get install fonts-noto-core fonts-noto-cjk" >&2; exit 1; }
-	go run ./internal/pictures
 	cd console/browsertest && go run .
 
 .PHONY: observed
-observed: redis prometheus ## ask a real Prometheus for the dashboard and the alerts, through an outage, and draw docs/pictures/observed.svg
-	cd examples/observed && go test -count=1 -run TestTheDashboardAndTheAlerts . -draw $(CURDIR)/docs/pictures/observed.svg
+observed: redis prometheus ## ask a real Prometheus for the dashboard and the alerts, through an outage
+	cd examples/observed && go test -count=1 -run TestTheDashboardAndTheAlerts .
 
 .PHONY: browser
 browser: chromium ## use the pages of the console and of play in a headless Chromium

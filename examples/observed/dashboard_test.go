@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"flag"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,12 +16,9 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/stock"
-	"github.com/neap-go/neap/examples/internal/backend"
 	"github.com/neap-go/neap/internal/dashboards"
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-var drawTo = flag.String("draw", "", "the file in which to draw what the panels of the dashboard show")
 
 const (
 	dashboardFile = "../../contrib/dashboards/neap.json"
@@ -88,9 +83,6 @@ var minutes = regexp.MustCompile(`(\[|for: )(\d+)m`)
 // asGrafana replaces the variables of a panel.
 var asGrafana = strings.NewReplacer("$job", ".*", "$__rate_interval", "4s")
 
-// course is when the parts of a run begin.
-type course struct{ calm, load, away, back, end time.Time }
-
 // TestTheDashboardAndTheAlerts asks a real Prometheus for all that both ask for, of a service that is calm, then under load, then
 // without Redis, and then with it again. It runs by itself, since other tests would be a load too.
 //
@@ -105,42 +97,23 @@ func TestTheDashboardAndTheAlerts(t *testing.T) {
 		t.Errorf("promtool check rules: %v\n%s", err, said)
 	}
 	srv := redistest.NewStandalone(t)
-	redis, err := backend.Connect(t.Context(), srv.AdminURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, redis, 20*50*time.Millisecond, l, false, false) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the service ended with %v, want no error", err)
-		}
-		redis.Close()
-	})
+	ctx, redis, addr := serving(t, srv, 20*50*time.Millisecond, false)
 	sale, err := stock.New(redis.Redis, "sale", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients := &crowd{url: "http://" + l.Addr().String(), rdb: redis.Redis, sale: sale}
-	p := startPrometheus(t, l.Addr().String(), scaled(t, string(rules)))
+	clients := &crowd{url: "http://" + addr, rdb: redis.Redis, sale: sale}
+	p := startPrometheus(t, addr, scaled(t, string(rules)))
 
-	var at course
 	go calm(ctx, clients)
 	p.seconds(1)
-	at.calm = time.Now()
+	began := time.Now()
 	p.seconds(20)
 	late := func(alert string) bool { return slices.Contains(byEither, alert) } // a busy machine may be slow
 	if fired := slices.DeleteFunc(p.fired(), late); len(fired) > 0 {
 		t.Fatalf("in a calm service: the alerts %q have fired, want none", fired)
 	}
 
-	at.load = time.Now()
 	go clients.play(ctx)
 	p.seconds(20)
 	p.fires("under load", byLoad...)
@@ -151,24 +124,16 @@ func TestTheDashboardAndTheAlerts(t *testing.T) {
 		}
 	}
 
-	at.away = time.Now()
 	srv.Stop(t)
 	p.fires("in the outage", slices.Concat(byLoad, byEither, byOutage)...)
 	p.seconds(8)
 
-	at.back = time.Now()
 	srv.Start(t)
 	redistest.Await(t, time.Minute, "the alerts of the outage to end", func() bool {
 		return !slices.ContainsFunc(p.firing(), func(alert string) bool { return slices.Contains(byOutage, alert) })
 	})
 	p.seconds(10)
-	at.end = time.Now()
-	p.showsAll(at)
-	if *drawTo != "" {
-		if err := os.WriteFile(*drawTo, []byte(picture(p, at)), 0o644); err != nil {
-			t.Error(err)
-		}
-	}
+	p.showsAll(began)
 }
 
 // seconds waits until Prometheus has scraped the service as many times more.
@@ -200,9 +165,10 @@ func (s server) fires(when string, want ...string) {
 	})
 }
 
-// showsAll asks for each panel.
-func (s server) showsAll(at course) {
+// showsAll asks for each panel, from then to now.
+func (s server) showsAll(began time.Time) {
 	s.Helper()
+	ended := time.Now()
 	d, err := dashboards.Read(dashboardFile)
 	if err != nil {
 		s.Fatal(err)
@@ -210,7 +176,7 @@ func (s server) showsAll(at course) {
 	for _, panel := range d.Panels {
 		for _, q := range panel.Targets {
 			least, most := math.Inf(1), math.Inf(-1)
-			for _, one := range s.over(asGrafana.Replace(q.Expr), at.calm, at.end) {
+			for _, one := range s.over(asGrafana.Replace(q.Expr), began, ended) {
 				for _, v := range one.Values {
 					if !math.IsNaN(v.value) {
 						least, most = min(least, v.value), max(most, v.value)

@@ -64,10 +64,9 @@ func (m metrics) is(want float64, what, name string) {
 	redistest.Await(m, time.Minute, what, func() bool { return m.sum(name) == want })
 }
 
-// TestAllThatIsToBeWatched shows under load, with an outage in the middle.
-func TestAllThatIsToBeWatched(t *testing.T) {
-	t.Parallel()
-	srv := redistest.NewStandalone(t)
+// serving runs the service on a server until the test ends, by itself or under load.
+func serving(t *testing.T, srv *redistest.Server, budget time.Duration, load bool) (ctx context.Context, redis *backend.Backend, addr string) {
+	t.Helper()
 	redis, err := backend.Connect(t.Context(), srv.AdminURL())
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +77,7 @@ func TestAllThatIsToBeWatched(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, redis, 0, l, true, false) }()
+	go func() { ended <- serve(ctx, redis, budget, l, load, false) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -86,8 +85,15 @@ func TestAllThatIsToBeWatched(t *testing.T) {
 		}
 		redis.Close()
 	})
+	return ctx, redis, l.Addr().String()
+}
 
-	m := metrics{t, "http://" + l.Addr().String() + "/metrics"}
+// TestAllThatIsToBeWatched shows under load, with an outage in the middle.
+func TestAllThatIsToBeWatched(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	_, _, addr := serving(t, srv, 0, true)
+	m := metrics{t, "http://" + addr + "/metrics"}
 	m.is(1, "Redis to answer", "neap_redis_up")
 	m.grows("denials by a policy", "neap_decisions_total", `outcome="denied"`, `name="api"`, `policy="burst"`)
 	m.grows("decisions within a second", "neap_decision_duration_seconds_bucket", `name="api"`, `le="1"`)

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -124,20 +123,15 @@ type series struct {
 	Values []point
 }
 
-type point struct {
-	at    time.Time
-	value float64
-}
+type point struct{ value float64 }
 
 // UnmarshalJSON reads [seconds, "value"].
 func (p *point) UnmarshalJSON(text []byte) error {
-	var seconds float64
 	var value string
-	if err := json.Unmarshal(text, &[]any{&seconds, &value}); err != nil {
+	if err := json.Unmarshal(text, &[]any{new(float64), &value}); err != nil {
 		return err
 	}
 	var err error
-	p.at = time.UnixMilli(int64(math.Round(seconds * 1000)))
 	p.value, err = strconv.ParseFloat(value, 64)
 	return err
 }

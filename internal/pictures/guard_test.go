@@ -1,4 +1,4 @@
-package main
+package pictures
 
 import (
 	"fmt"
@@ -9,6 +9,52 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
+
+const (
+	noRecord  = "no record"
+	pending   = "pending"
+	leaseOver = "lease over"
+	asking    = "asking"
+	free      = "free"
+	done      = "done"
+	inDoubt   = "in doubt"
+	begun     = "begun"
+)
+
+var (
+	begunStates = []string{pending, leaseOver, asking}
+	recorded    = append([]string{free, done, inDoubt}, begunStates...)
+)
+
+// guard is the record of core/idempotency.
+var guard = &diagram{
+	file:  "guard.svg",
+	group: begun, members: begunStates,
+	arrows: []arrow{
+		{noRecord, pending, "begin", moves{"begin": {noRecord}}},
+		{pending, pending, "renew", moves{"renew": {pending}, "begin again": {pending}}},
+		{asking, asking, "renew", moves{"renew": {asking}, "begin again": {asking}}},
+		{pending, leaseOver, "not renewed", moves{"time": {pending}}},
+		{leaseOver, pending, "begin (Retry); renew", moves{"begin Retry": {leaseOver}, "begin again": {leaseOver}, "renew": {leaseOver}}},
+		{asking, leaseOver, "not renewed", moves{"time": {asking}}},
+		{leaseOver, asking, "begin (Reconcile); renew", moves{"begin Reconcile": {leaseOver}, "begin again": {leaseOver}, "renew": {leaseOver}}},
+		{begun, done, "complete; resolve", moves{"complete": begunStates, "resolve": {leaseOver}}},
+		{free, pending, "begin", moves{"begin": {free}}},
+		{begun, free, "abandon; resolve", moves{"abandon free": begunStates, "abandon undo": {pending, leaseOver}, "resolve": {leaseOver}}},
+		{begun, inDoubt, "abandon; begin (Reject)", moves{"abandon doubt": begunStates, "abandon undo": {asking, leaseOver}, "begin Reject": {leaseOver}}},
+		{inDoubt, asking, "begin (Reconcile)", moves{"begin Reconcile": {inDoubt}}},
+		{inDoubt, done, "complete; resolve", moves{"complete": {inDoubt}, "resolve": {inDoubt}}},
+		{inDoubt, free, "resolve", moves{"resolve": {inDoubt}}},
+	},
+	notes: []note{
+		{text: "An abandoned run is free if it did nothing, or with Retry. Otherwise it is in doubt."},
+		{text: "Resolve ends a begun run only if its lease is over."},
+		{"Forget leads from every state to no record, and so does the end of the retention.",
+			moves{"forget": recorded, "retention": recorded}, noRecord},
+		{"An owner may complete its run even if the record is gone. Then the run is done.",
+			moves{"complete": {noRecord}}, done},
+	},
+}
 
 // TestGuardMovesAsDrawn runs each script, as each that may call it, on a record
 // in each state: what changes one is in the picture, and nothing else is.

@@ -1,4 +1,4 @@
-package main
+package pictures
 
 import (
 	"fmt"
@@ -8,6 +8,39 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
+
+const (
+	held   = "held"
+	lapsed = "lapsed"
+	forced = "forced open"
+	taken  = "taken"
+)
+
+var takenStates = []string{held, lapsed}
+
+// lock is the record of core/lock.
+var lock = &diagram{
+	file:  "lock.svg",
+	group: taken, members: takenStates,
+	arrows: []arrow{
+		{noRecord, held, "acquire", moves{"acquire": {noRecord}}},
+		{held, held, "acquire by its owner; extend; hand on", moves{"acquire by its owner": {held}, "extend": {held}, "hand on": {held}}},
+		{held, lapsed, "not renewed", moves{"time": {held}}},
+		{lapsed, held, "acquire", moves{"acquire": {lapsed}}},
+		{free, held, "acquire", moves{"acquire": {free}}},
+		{taken, free, "release of the last hold", moves{"release": takenStates, "hand on": {lapsed}}},
+		{forced, held, "acquire", moves{"acquire": {forced}}},
+		{taken, forced, "force", moves{"force": takenStates}},
+	},
+	notes: []note{
+		{text: "Each grant has a larger fence than all before it. The owner's later holds share it."},
+		{text: "Hand on: release a lock, before it lapses, to the next caller in the same process."},
+		{"Releasing a hold that is not the owner's last one leaves the lock as it is.",
+			moves{"release": takenStates}, ""},
+		{"A record is gone after FenceRetention without a request.",
+			moves{"retention": {held, lapsed, free, forced}}, noRecord},
+	},
+}
 
 // TestLockMovesAsDrawn is the same for locks: of one hold, of two of an owner,
 // and of an owner without a name.

@@ -1,4 +1,4 @@
-package main
+package pictures
 
 import (
 	"cmp"
@@ -16,6 +16,50 @@ import (
 )
 
 const key = "{record}"
+
+// diagram is what a picture shows of a record: its states, and what moves it from one to
+// another. A move may leave the states of the group alike.
+type diagram struct {
+	file    string
+	group   string
+	members []string
+	arrows  []arrow
+	notes   []note
+}
+
+// arrow is a move, or several that lead the same way. One whose ends are the
+// same changes the record and not the state.
+type arrow struct {
+	from, to, text string
+	moves          moves
+}
+
+// moves are the events that have an effect, each with the states in which it has
+// this effect. An event stands for all whose names begin with it.
+type moves map[string][]string
+
+// note is told below, of moves for which an arrow would only be in the way.
+type note struct {
+	text  string
+	moves moves
+	to    string // "" is the state that it was in
+}
+
+// told is what the picture says in words.
+func (g *diagram) told() string {
+	var all []string
+	for _, a := range g.arrows {
+		if a.from == a.to {
+			all = append(all, fmt.Sprintf("%q stays so by: %s.", a.from, a.text))
+		} else {
+			all = append(all, fmt.Sprintf("From %q to %q: %s.", a.from, a.to, a.text))
+		}
+	}
+	for _, n := range g.notes {
+		all = append(all, n.text)
+	}
+	return strings.Join(all, " ")
+}
 
 // bench is a record, the scripts and a clock.
 type bench struct {
@@ -94,6 +138,9 @@ func explore(t *testing.T, ways [][]step, events []step, where, record func(b *b
 // same has a diagram show what moves, each move once, and nothing else.
 func same(t *testing.T, g *diagram, moved map[met]bool) {
 	t.Helper()
+	if in := words(t, g.file); !strings.HasSuffix(in, ". "+g.told()) {
+		t.Errorf("%s says %q, want it to end with %q", g.file, in, g.told())
+	}
 	if len(moved) < len(g.arrows) {
 		t.Fatalf("only %v", moved)
 	}
@@ -110,31 +157,31 @@ func same(t *testing.T, g *diagram, moved map[met]bool) {
 				}
 				if n == 0 {
 					t.Errorf("%s: %q shows that %q leads from %q to %q, and it does not",
-						g.title, text, event, state, to)
+						g.file, text, event, state, to)
 				}
 			}
 		}
 	}
 	covered := map[string]bool{}
 	for _, a := range g.arrows {
-		text := a.label.text
+		text := a.text
 		show(text, a.moves, a.to)
 		for event, states := range a.moves {
 			verb, rest, _ := strings.Cut(event, " ")
 			if verb != "time" && verb != "hand" && rest != "again" && !strings.Contains(text, verb) {
-				t.Errorf("%s: %q does not name %q", g.title, text, verb)
+				t.Errorf("%s: %q does not name %q", g.file, text, verb)
 			}
 			for _, s := range states {
 				covered[fmt.Sprint(a.from, s, a.to)] = true
 			}
 		}
 		states := []string{a.from}
-		if a.from == g.group.name {
-			states = g.group.members
+		if a.from == g.group {
+			states = g.members
 		}
 		for _, s := range states {
 			if !covered[fmt.Sprint(a.from, s, a.to)] {
-				t.Errorf("%s: no move leads from %q to %q", g.title, s, a.to)
+				t.Errorf("%s: no move leads from %q to %q", g.file, s, a.to)
 			}
 		}
 	}
@@ -144,7 +191,7 @@ func same(t *testing.T, g *diagram, moved map[met]bool) {
 	for real := range moved {
 		if shown[real] != 1 {
 			t.Errorf("%s: got %d moves that show %q from %q to %q, want 1",
-				g.title, shown[real], real.event, real.state, real.to)
+				g.file, shown[real], real.event, real.state, real.to)
 		}
 	}
 }

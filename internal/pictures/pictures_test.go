@@ -1,102 +1,130 @@
-package main
+package pictures
 
 import (
 	"fmt"
-	"maps"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
-	"github.com/neap-go/neap/internal/svg/svgtest"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/inflight"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
-const root = "../.."
+const (
+	docs = "../../docs/"
+	home = docs + "pictures/"
 
-var once = sync.OnceValues(draw)
+	permits = 5
+	window  = time.Second
+	subject = "somebody"
+	slots   = 3
+)
 
-func drawn(t *testing.T) map[string]string {
-	t.Helper()
-	all, err := once()
-	if err != nil {
-		t.Fatal(err)
+// arrivals is when the requests come: one that begins the first window, bursts
+// on both sides of its end, and after a pause more than the limit for good.
+var arrivals = slices.Concat(
+	[]time.Duration{0},
+	every(70*time.Millisecond, 620*time.Millisecond, 5),
+	every(70*time.Millisecond, 1050*time.Millisecond, 6),
+	every(140*time.Millisecond, 2200*time.Millisecond, 13),
+)
+
+func every(pause, from time.Duration, n int) (all []time.Duration) {
+	for i := range n {
+		all = append(all, from+time.Duration(i)*pause)
 	}
 	return all
 }
 
-// TestPicturesAreCommitted: docs/pictures has what make pictures draws today.
-func TestPicturesAreCommitted(t *testing.T) {
-	t.Parallel()
-	all := drawn(t)
-	for name, picture := range all {
-		there, err := os.ReadFile(filepath.Join(root, home, name))
-		if err != nil || string(there) != picture {
-			t.Errorf("%s is not what is drawn (%v): run make pictures, and look at it", name, err)
-		}
+// play has the requests arrive at an embedded Redis, and returns which of them were let
+// through.
+func play(t *testing.T, begin func(rdb *redis.Client) (decide func(i int) bool)) (admitted []bool) {
+	t.Helper()
+	server, rdb := redistest.Miniredis(t)
+	decide := begin(rdb)
+	for i, now := range arrivals {
+		server.SetTime(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).Add(now))
+		admitted = append(admitted, decide(i))
 	}
-	files, err := os.ReadDir(filepath.Join(root, home))
-	if err != nil {
-		t.Fatal(err)
-	}
-	others := []string{"README.md", "observed.svg"} // the latter is of examples/observed
-	for _, f := range files {
-		if all[f.Name()] == "" && !slices.Contains(others, f.Name()) && filepath.Ext(f.Name()) != ".png" { // those of console/browsertest
-			t.Errorf("no picture is drawn as %s", f.Name())
-		}
-	}
+	return admitted
 }
 
-// TestEachDrawingIsTheSame, since a committed file is compared with it.
-func TestEachDrawingIsTheSame(t *testing.T) {
-	t.Parallel()
-	again, err := draw()
-	if err != nil || !maps.Equal(drawn(t), again) {
-		t.Errorf("two drawings differ: %v", err)
+// timetable is when what was let through.
+func timetable(admitted []bool) string {
+	at := map[bool][]string{}
+	for i, yes := range admitted {
+		at[yes] = append(at[yes], fmt.Sprintf("%.2f", arrivals[i].Seconds()))
 	}
+	return fmt.Sprintf("Let through at second %s; refused at %s.", strings.Join(at[true], ", "), strings.Join(at[false], ", "))
 }
 
-func TestPicturesAreLegible(t *testing.T) {
-	t.Parallel()
-	for name, picture := range drawn(t) {
-		svgtest.Legible(t, name, picture)
+// count is how many were let through, and how many of them within a window's length at most.
+func count(admitted []bool) (let, most int) {
+	for i, yes := range admitted {
+		if !yes {
+			continue
+		}
+		let++
+		n := 0
+		for j := i; j < len(arrivals) && arrivals[j] < arrivals[i]+window; j++ {
+			if admitted[j] {
+				n++
+			}
+		}
+		most = max(most, n)
 	}
+	return let, most
 }
 
-// TestTheTrafficTellsThemApart: what the pages say of the limits can be seen.
-func TestTheTrafficTellsThemApart(t *testing.T) {
+// TestLimitsDecideAsDrawn: the scripts decide about the requests as the pictures say, and
+// so do the pages that show the pictures.
+func TestLimitsDecideAsDrawn(t *testing.T) {
 	t.Parallel()
-	most := map[string]int{}
-	for _, l := range limits {
-		c, err := run(l.policy)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(c.admitted) != len(arrivals) || !slices.IsSorted(arrivals) {
-			t.Fatalf("%s: %d of %d were decided", l.name, len(c.admitted), len(arrivals))
-		}
-		_, most[l.name] = c.busiest()
+	most, shown := map[string]int{}, []string{}
+	for _, l := range []struct {
+		file, name string
+		policy     limit.Policy
+	}{
+		{"fixed-window.svg", "Fixed window", limit.FixedWindow{Limit: permits, Window: window}},
+		{"sliding-window.svg", "Sliding window of two counters", limit.SlidingWindow{Limit: permits, Window: window}},
+		{"sliding-log.svg", "Sliding log", limit.SlidingLog{Limit: permits, Window: window}},
+		{"token-bucket.svg", "Token bucket", limit.TokenBucket{Rate: permits, Per: window, Burst: permits}},
+	} {
+		admitted := play(t, func(rdb *redis.Client) func(int) bool {
+			limiter, err := limit.New(rdb, "picture", []limit.Policy{l.policy}, &limit.Options{Budget: time.Minute, Fail: store.FailClosed})
+			must(t, err)
+			return func(int) bool {
+				d, err := limiter.Take(t.Context(), subject)
+				must(t, err)
+				return d.Allowed
+			}
+		})
+		let, n := count(admitted)
+		says(t, l.file, fmt.Sprintf("%d of %d requests let through, up to %d within one second. %s", let, len(arrivals), n, timetable(admitted)))
+		most[l.name] = n
+		shown = append(shown, fmt.Sprintf("%s: %d let through, up to %d within one second.", l.name, let, n))
 	}
-	if most["Sliding log"] != permits || most["Fixed window"] != 2*permits-1 ||
-		most["Sliding window of two counters"] >= most["Fixed window"] || most["Token bucket"] > 2*permits {
-		t.Errorf("within a second: %v", most)
-	}
+	says(t, "limits.svg", strings.Join(shown, " "))
+
 	want := fmt.Sprint([]int{
 		len(arrivals), permits, most["Fixed window"], most["Sliding window of two counters"], most["Sliding log"], most["Token bucket"],
 	})
-	for _, page := range []string{"README.md", "README.zh-CN.md"} {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
+	for _, page := range []string{"../README.md", "../README.zh-CN.md"} {
+		text := regexp.MustCompile(`!\[([^\]]*)\]\(docs/pictures/limits\.svg\)`).FindStringSubmatch(read(t, docs+page))
+		if text == nil {
+			t.Fatalf("%s does not show limits.svg", page)
 		}
-		shown := regexp.MustCompile(`!\[([^\]]*)\]\(docs/pictures/limits\.svg\)`).FindSubmatch(text)
-		if shown == nil {
-			t.Fatalf("%s does not show them", page)
-		}
-		if got := fmt.Sprintf("%s", regexp.MustCompile(`\d+`).FindAll(shown[1], -1)); got != want {
-			t.Errorf("%s says %s, not %s", page, got, want)
+		if got := fmt.Sprint(regexp.MustCompile(`\d+`).FindAllString(text[1], -1)); got != want {
+			t.Errorf("%s says %s, want %s", page, got, want)
 		}
 	}
 	for says, name := range map[string]string{
@@ -109,62 +137,104 @@ func TestTheTrafficTellsThemApart(t *testing.T) {
 		"guide/05-sliding-window.md:never more than %d within":                  "Sliding log",
 	} {
 		page, says, _ := strings.Cut(says, ":")
-		text, err := os.ReadFile(filepath.Join(root, "docs", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if says = fmt.Sprintf(says, most[name]); !strings.Contains(string(text), says) {
+		if says = fmt.Sprintf(says, most[name]); !strings.Contains(read(t, docs+page), says) {
 			t.Errorf("%s does not say %q", page, says)
 		}
 	}
-	v, err := serve()
-	if err != nil {
-		t.Fatal(err)
+}
+
+// TestSlotsAreGivenAsDrawn: most requests are quick, and each fourth is slow.
+func TestSlotsAreGivenAsDrawn(t *testing.T) {
+	t.Parallel()
+	most := int64(0)
+	ends := map[*inflight.Slot]time.Duration{}
+	admitted := play(t, func(rdb *redis.Client) func(int) bool {
+		c, err := inflight.New(rdb, "picture", slots, &inflight.Options{
+			Budget: time.Minute, Fail: store.FailClosed,
+			Lease: 24 * time.Hour, // no lease is renewed: that would be by another clock
+		})
+		must(t, err)
+		return func(i int) bool {
+			for slot, end := range ends {
+				if end <= arrivals[i] {
+					must(t, slot.Release(t.Context()))
+					delete(ends, slot)
+				}
+			}
+			slot, err := c.Try(t.Context(), subject)
+			must(t, err)
+			if slot.Allowed {
+				if ends[slot] = arrivals[i] + 250*time.Millisecond; i%4 == 1 {
+					ends[slot] = arrivals[i] + 900*time.Millisecond
+				}
+			}
+			n, err := c.InFlight(t.Context(), subject)
+			must(t, err)
+			most = max(most, n)
+			return slot.Allowed
+		}
+	})
+	for slot := range ends {
+		must(t, slot.Release(t.Context()))
 	}
-	if v.most != slots || v.let() == len(arrivals) {
-		t.Errorf("%d in flight, and %d of %d let through", v.most, v.let(), len(arrivals))
+	let, _ := count(admitted)
+	says(t, "concurrency.svg", fmt.Sprintf("%d of %d requests let through, never more than %d at once. %s", let, len(arrivals), most, timetable(admitted)))
+}
+
+var (
+	described = regexp.MustCompile(`<desc id="desc">(.*?)</desc>`)
+	image     = regexp.MustCompile(`!\[([^\]]{10,})\]\(([^)]+\.svg)\)`)
+)
+
+// words are what a picture says to a reader who cannot see it.
+func words(t *testing.T, file string) string {
+	t.Helper()
+	m := described.FindStringSubmatch(read(t, home+file))
+	if m == nil {
+		t.Fatalf("%s has no description", file)
+	}
+	return html.UnescapeString(m[1])
+}
+
+func says(t *testing.T, file, want string) {
+	t.Helper()
+	if got := words(t, file); got != want {
+		t.Errorf("%s says %q, want %q", file, got, want)
 	}
 }
 
-var image = regexp.MustCompile(`!\[([^\]]*)\]\(([^)]+\.svg)\)`)
-
-// TestPicturesAreShown: each stands in a page, with a text in its place, and
-// each that a page shows is there.
+// TestPicturesAreShown: each stands in a page, with a text in its place.
 func TestPicturesAreShown(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
+	shown := map[string]bool{}
+	err := filepath.WalkDir(docs, func(path string, _ os.DirEntry, err error) error {
 		if filepath.Ext(path) == ".md" {
-			pages = append(pages, path)
+			for _, m := range image.FindAllStringSubmatch(read(t, path), -1) {
+				shown[filepath.Join(filepath.Dir(path), m[2])] = true
+			}
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := map[string]bool{}
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range image.FindAllStringSubmatch(string(text), -1) {
-			if strings.HasPrefix(m[2], "https://") { // a badge
-				continue
-			}
-			file := filepath.Join(filepath.Dir(page), m[2])
-			if _, err := os.Stat(file); err != nil || len(m[1]) < 10 {
-				t.Errorf("%s shows %s as %q: %v", page, m[2], m[1], err)
-			}
-			shown[file] = true
-		}
-	}
-	for name := range drawn(t) {
-		if !shown[filepath.Join(root, home, name)] {
+	must(t, err)
+	files, err := filepath.Glob(home + "*.svg")
+	must(t, err)
+	for _, name := range files {
+		if !shown[filepath.Clean(name)] {
 			t.Errorf("no page shows %s", name)
 		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return string(text)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -51,21 +51,11 @@ type Point struct{ X, Y float64 }
 // At is the point with these coordinates.
 func At(x, y float64) Point { return Point{x, y} }
 
-// Toward is p moved along a direction by as many times its length.
-func (p Point) Toward(direction Point, distance float64) Point {
-	return Point{p.X + direction.X*distance, p.Y + direction.Y*distance}
-}
-
 // String writes a point as the data of a path has it.
 func (p Point) String() string { return Number(p.X) + " " + Number(p.Y) }
 
 // Box is a rectangle.
 type Box struct{ Left, Top, Right, Bottom float64 }
-
-// Around is the box of a size about its middle.
-func Around(middle Point, width, height float64) Box {
-	return Box{middle.X - width/2, middle.Y - height/2, middle.X + width/2, middle.Y + height/2}
-}
 
 // Meets says whether two boxes have a point in common.
 func (b Box) Meets(c Box) bool {
@@ -121,11 +111,6 @@ func (d *Drawing) Text(x, y float64, classes, text string) {
 func (d *Drawing) Rect(class string, b Box, radius float64) {
 	d.addf(`<rect class="%s" x="%s" y="%s" width="%s" height="%s" rx="%s"/>`,
 		class, Number(b.Left), Number(b.Top), Number(b.Right-b.Left), Number(b.Bottom-b.Top), Number(radius))
-}
-
-// Dot draws a filled circle.
-func (d *Drawing) Dot(class string, at Point, radius float64) {
-	d.addf(`<circle class="%s" cx="%s" cy="%s" r="%s"/>`, class, Number(at.X), Number(at.Y), Number(radius))
 }
 
 // Path draws along the data of SVG's path element.
