@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -61,7 +59,8 @@ func TestServeHasTheSameRoutesOnEveryFramework(t *testing.T) {
 				{"GET /free*12 HEAD /free", nil, "200*13", ""},
 				{"GET /nothing", nil, "404", ""},
 				{"GET /detail/", nil, "404", ""},
-				{"POST /free", nil, "405", ""},
+				{"GET /flash/car", nil, "404", ""},
+				{"POST /free GET /exclusive?ms=0 GET /orders GET /callbacks/alipay", nil, "405*4", ""},
 			} {
 				var got []int
 				for i, r := range requests(c.requests) {
@@ -132,17 +131,22 @@ func repeated(text string) (what string, times int) {
 	return what, times
 }
 
+// TestInstancesOnOneRedisShareTheirLimits, and what is sold: one of them begins when some
+// is sold already.
 func TestInstancesOnOneRedisShareTheirLimits(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	address := srv.AdminURL()
 	var urls []string
-	for _, f := range frameworks {
-		urls = append(urls, serving(t, "-framework", f.Name, "-redis", address, "-budget", patient))
+	for i, f := range frameworks {
+		urls = append(urls, serving(t, "-framework", f.Name, "-redis", srv.AdminURL(), "-budget", patient))
+		if i == len(frameworks)-2 {
+			posted{"/flash/phone", buying("early"), "", 201, contentJSON, `"item":"phone"`}.to(t, urls[0])
+		}
 	}
 	var got []int
 	for i := range 8 {
 		got = append(got, ask(t, http.MethodGet, urls[i%len(urls)]+"/detail").status)
+		assertShelf(t, urls[i%len(urls)]+"/flash/phone", flashUnits-1, 1)
 	}
 	if want := statusRow("200*5 429*3"); !slices.Equal(got, want) {
 		t.Errorf("got %v from all instances in turn, want %v", got, want)
@@ -178,56 +182,4 @@ func TestServeLimitsWhileRedisIsAway(t *testing.T) {
 	redistest.Await(t, 30*time.Second, "/window after the restart", func() bool {
 		return ask(t, http.MethodGet, url+"/window").status == 200
 	})
-}
-
-// TestTwoInFlight holds both slots on every framework: a third request is
-// denied meanwhile, and let in when they have ended.
-func TestTwoInFlight(t *testing.T) {
-	t.Parallel()
-	for _, f := range frameworks {
-		t.Run(f.Name, func(t *testing.T) {
-			t.Parallel()
-			url := serving(t, "-framework", f.Name, "-budget", patient)
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			var held sync.WaitGroup
-			holdAll := func(ms int) {
-				for range inflight {
-					held.Go(func() {
-						for ctx.Err() == nil { // a probe may be in the way
-							if hold(ctx, fmt.Sprintf("%s/inflight?ms=%d", url, ms)) == 200 {
-								return
-							}
-						}
-					})
-				}
-			}
-			holdAll(10_000)
-			probe := func() reply { return ask(t, http.MethodGet, url+"/inflight?ms=0") }
-			var full reply
-			redistest.Await(t, 20*time.Second, "two in flight", func() bool {
-				full = probe()
-				return full.status == 429
-			})
-			assertAnswer(t, [2]string{http.MethodGet, "/inflight"}, full)
-			if full.header.Get("Retry-After") != "1" || full.header.Get("RateLimit") != `"inflight";r=0` {
-				t.Errorf("got %v, want Retry-After: 1 and none left while two are in flight", full.header)
-			}
-			held.Wait()
-			if got := probe().status; got != 200 {
-				t.Errorf("got %d, want 200 after both have ended", got)
-			}
-
-			if strings.HasPrefix(f.Name, "fiber") || f.Name == "hertz" { // they do not tell that a client has gone
-				return
-			}
-			holdAll(10_000)
-			redistest.Await(t, 9*time.Second, "two in flight", func() bool { return probe().status == 429 })
-			leave()
-			held.Wait()
-			redistest.Await(t, 5*time.Second, "the slots of clients that went away", func() bool {
-				return probe().status == 200
-			})
-		})
-	}
 }
