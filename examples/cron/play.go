@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/neap-go/neap/examples/internal/backend"
+	"github.com/neap-go/neap/examples/internal/self"
 )
 
 // play starts the processes, kills the one that begins the third tick, and says
@@ -27,26 +24,21 @@ func play(ctx context.Context, url string) error {
 	first := time.Now().Truncate(every).Add(2 * every)
 	doomed := first.Add(2 * every).Format(clock)
 
-	lines := make(chan line)
-	var running sync.WaitGroup
-	for i := range 5 {
-		if err := start(ctx, fmt.Sprint("process-", i+1), s.URL, first, lines, &running); err != nil {
-			return err
-		}
+	lines, _, err := self.All(ctx, 5, func(i int) []string { // one will be killed
+		return []string{"-process", fmt.Sprint("process-", i+1), "-redis", s.URL, "-first", strconv.FormatInt(first.UnixMilli(), 10)}
+	})
+	if err != nil {
+		return err
 	}
-	go func() {
-		running.Wait()
-		close(lines)
-	}()
 
 	completed := map[string][]string{} // who completed each tick
 	killed := ""
 	for l := range lines {
-		fmt.Println(l.text)
-		words := strings.Fields(l.text)
+		fmt.Println(l.Text)
+		words := strings.Fields(l.Text)
 		switch tick, who, what := words[0], words[1], words[2]; {
 		case what == "began" && tick == doomed && killed == "":
-			if err := l.from.Kill(); err != nil {
+			if err := l.From.Process.Kill(); err != nil {
 				return err
 			}
 			killed = who
@@ -56,35 +48,6 @@ func play(ctx context.Context, url string) error {
 		}
 	}
 	return judge(first, doomed, killed, completed)
-}
-
-type line struct {
-	from *os.Process
-	text string
-}
-
-// start starts one process, whose lines are sent until it ends.
-func start(ctx context.Context, name, url string, first time.Time, lines chan<- line, running *sync.WaitGroup) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, self, "-process", name, "-redis", url, "-first", strconv.FormatInt(first.UnixMilli(), 10))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	running.Go(func() {
-		for text := bufio.NewScanner(out); text.Scan(); {
-			lines <- line{cmd.Process, text.Text()}
-		}
-		_ = cmd.Wait() // one is killed
-	})
-	return nil
 }
 
 func judge(first time.Time, doomed, killed string, completed map[string][]string) error {

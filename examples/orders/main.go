@@ -8,7 +8,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"flag"
@@ -16,12 +15,13 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"github.com/neap-go/neap/examples/internal/self"
 )
 
 func main() {
@@ -132,20 +132,9 @@ func post(ctx context.Context, url, key string) (status int, body string, replay
 }
 
 // start starts a process of the shop, which says where it listens.
-func start(ctx context.Context, args ...string) (cmd *exec.Cmd, url string, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, "", err
+func start(ctx context.Context, args ...string) (p *self.Process, url string, err error) {
+	if p, err = self.Start(ctx, args...); err == nil {
+		url, err = p.First()
 	}
-	cmd = exec.CommandContext(ctx, self, args...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	url, err = bufio.NewReader(out).ReadString('\n')
-	return cmd, strings.TrimSpace(url), err
+	return p, url, err
 }

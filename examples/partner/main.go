@@ -18,15 +18,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/examples/internal/backend"
+	"github.com/neap-go/neap/examples/internal/self"
 )
 
 const (
@@ -65,7 +64,7 @@ func run(ctx context.Context, o *options, out io.Writer) error {
 		return errors.New("-share is a number from 1 to 100")
 	}
 	if o.process != "" {
-		return send(whileOpen(ctx, os.Stdin), o)
+		return send(self.WhileOpen(ctx, os.Stdin), o)
 	}
 	s, err := backend.Connect(ctx, o.redis)
 	if err != nil {
@@ -76,41 +75,18 @@ func run(ctx context.Context, o *options, out io.Writer) error {
 	p := newPartner(o.lasts / 2)
 	defer p.Close()
 	fmt.Fprintf(out, "%d processes, %d %% of %d requests in %v; the limit is in %s\n", processes, o.share, allowed, window, s.Where)
-	if err := start(ctx, o, s.URL, p.URL); err != nil {
+	said, ended, err := self.All(ctx, processes, func(int) []string {
+		return []string{"-process", p.URL, "-redis", s.URL, fmt.Sprint("-cluster=", o.cluster), fmt.Sprint("-share=", o.share), fmt.Sprint("-for=", o.lasts)}
+	})
+	if err != nil {
+		return err
+	}
+	for line := range said {
+		fmt.Fprintln(out, line.Text)
+	}
+	if err := ended(); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, p)
 	return errors.Join(p.judge(), backend.RemoveKeys(context.WithoutCancel(ctx), s.Redis, prefixOf(p.URL)))
-}
-
-// start starts the processes and waits for them.
-func start(ctx context.Context, o *options, redis, partner string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	errs := make([]error, processes)
-	var running sync.WaitGroup
-	for i := range processes {
-		cmd := exec.CommandContext(ctx, self, "-process", partner, "-redis", redis, fmt.Sprint("-cluster=", o.cluster),
-			fmt.Sprint("-share=", o.share), fmt.Sprint("-for=", o.lasts))
-		cmd.Stderr = os.Stderr
-		if _, err := cmd.StdinPipe(); err != nil { // the process watches it
-			return err
-		}
-		running.Go(func() { errs[i] = cmd.Run() })
-	}
-	running.Wait()
-	return errors.Join(errs...)
-}
-
-// whileOpen is a context that ends when nothing holds the other end of in any more: so a
-// process ends with the one that started it, however that did.
-func whileOpen(ctx context.Context, in io.Reader) context.Context {
-	ctx, end := context.WithCancel(ctx)
-	go func() {
-		defer end()
-		_, _ = io.Copy(io.Discard, in)
-	}()
-	return ctx
 }

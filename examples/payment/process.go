@@ -1,62 +1,36 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
+
+	"github.com/neap-go/neap/examples/internal/self"
 )
 
 // process is one of the shop.
 type process struct {
-	cmd    *exec.Cmd
+	*self.Process
+
 	url    string
-	said   chan string
-	stdin  io.Writer
 	client *http.Client
 }
 
 // start starts a process of the shop, which says where it listens.
 func start(ctx context.Context, args ...string) (*process, error) {
-	self, err := os.Executable()
+	p, err := self.Start(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{
-		cmd: exec.CommandContext(ctx, self, args...), said: make(chan string, 16),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}},
-	}
-	p.cmd.Stderr = os.Stderr
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err == nil {
-		err = p.cmd.Start()
-	}
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(p.said)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			p.said <- lines.Text()
-		}
-	}()
-	if p.url = <-p.said; p.url == "" {
-		return nil, fmt.Errorf("a process of the shop did not start: %w", p.cmd.Wait())
-	}
-	return p, nil
+	url, err := p.First()
+	return &process{p, url, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}, err
 }
 
 // proceed has the handler go on that it holds.
 func (p *process) proceed() error {
-	_, err := io.WriteString(p.stdin, "\n")
+	_, err := io.WriteString(p.In, "\n")
 	return err
 }
 
@@ -69,12 +43,12 @@ func (p *process) idle(ctx context.Context) error {
 }
 
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
+	_ = p.Cmd.Process.Kill()
 	p.buried()
 }
 
 func (p *process) buried() {
-	_ = p.cmd.Wait() // it was killed
+	_ = p.Wait() // it was killed
 	p.client.CloseIdleConnections()
 }
 

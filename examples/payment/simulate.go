@@ -288,7 +288,7 @@ func (s *simulation) held(ctx context.Context, c *chain, i int, befalls string) 
 			ended <- err
 		}()
 		select {
-		case <-p.said:
+		case <-p.Lines:
 			return true, nil
 		case err := <-ended:
 			if acknowledged {

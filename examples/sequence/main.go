@@ -29,13 +29,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/neap-go/neap/examples/internal/backend"
+	"github.com/neap-go/neap/examples/internal/self"
 )
 
 const (
@@ -57,7 +57,7 @@ func main() {
 	if *key == "" {
 		err = play(ctx, *url, *zone)
 	} else {
-		err = serve(whileOpen(ctx, os.Stdin), *url, *cluster, *key, *zone)
+		err = serve(self.WhileOpen(ctx, os.Stdin), *url, *cluster, *key, *zone)
 	}
 	stop()
 	if err != nil {
@@ -112,15 +112,4 @@ func draw(ctx context.Context, way string, next func(context.Context) (Number, e
 		}
 	}
 	return nil
-}
-
-// whileOpen is a context that ends when nobody holds the other end of in any more:
-// so a process ends with the one that started it, however that did.
-func whileOpen(ctx context.Context, in io.Reader) context.Context {
-	ctx, end := context.WithCancel(ctx)
-	go func() {
-		defer end()
-		_, _ = io.Copy(io.Discard, in)
-	}()
-	return ctx
 }

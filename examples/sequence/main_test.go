@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,18 +29,11 @@ func TestAProcessGivesUp(t *testing.T) {
 	}
 }
 
-func TestAProcessEndsWithItsParent(t *testing.T) {
+func TestAProcessEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	in, parent := io.Pipe()
-	ctx := whileOpen(t.Context(), in)
-	if _, err := io.Copy(parent, strings.NewReader("said")); err != nil || ctx.Err() != nil {
-		t.Fatalf("while its parent lives: got %v, and the context's error %v, want none", err, ctx.Err())
-	}
-	parent.Close()
-	err := draw(ctx, "none", func(ctx context.Context) (Number, error) {
-		<-ctx.Done()
-		return Number{}, errors.New("down")
-	})
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	err := draw(ctx, "none", func(context.Context) (Number, error) { return Number{}, errors.New("down") })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
-	"os/exec"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/examples/internal/backend"
+	"github.com/neap-go/neap/examples/internal/self"
 )
 
 // play starts the processes and says what is wrong with what they took. It leaves
@@ -26,43 +23,18 @@ func play(ctx context.Context, url, zone string) error {
 	}
 	defer s.Close()
 	_, cluster := s.Redis.(*redis.ClusterClient)
-	self, err := os.Executable()
+	key := "sequence:{" + rand.Text() + "}"                        // of this run alone; a shop's has a name
+	lines, _, err := self.All(ctx, processes, func(int) []string { // what one did not take is missed below
+		return []string{"-process", key, "-redis", s.URL, "-zone", zone, fmt.Sprint("-cluster=", cluster)}
+	})
 	if err != nil {
 		return err
 	}
-	key := "sequence:{" + rand.Text() + "}" // of this run alone; a shop's has a name
-	lines := make(chan string)
-	var running sync.WaitGroup
-	for range processes {
-		cmd := exec.CommandContext(ctx, self, "-process", key, "-redis", s.URL, "-zone", zone, fmt.Sprint("-cluster=", cluster))
-		cmd.Stderr = os.Stderr
-		if _, err := cmd.StdinPipe(); err != nil { // the process watches it
-			return err
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			return err
-		}
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		running.Go(func() {
-			for text := bufio.NewScanner(out); text.Scan(); {
-				lines <- text.Text()
-			}
-			_ = cmd.Wait() // what it did not take is missed below
-		})
-	}
-	go func() {
-		running.Wait()
-		close(lines)
-	}()
-
 	var all []given
 	for line := range lines {
-		g, err := parse(line)
+		g, err := parse(line.Text)
 		if err != nil {
-			return fmt.Errorf("a process said %q: %w", line, err)
+			return fmt.Errorf("a process said %q: %w", line.Text, err)
 		}
 		all = append(all, g)
 	}

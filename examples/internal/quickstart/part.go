@@ -25,16 +25,6 @@ const part = "part"
 
 func isPart(args []string) bool { return len(args) > 0 && args[0] == part }
 
-// untilTheEnd is a context that ends when there is no more to read.
-func untilTheEnd(ctx context.Context, in io.Reader) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		cancel()
-	}()
-	return ctx
-}
-
 // elsewhere runs the program of the frameworks that this one does not serve.
 type elsewhere struct {
 	dir, program string

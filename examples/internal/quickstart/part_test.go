@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 
@@ -117,22 +116,6 @@ func TestAnInterruptReachesTheOtherProgram(t *testing.T) {
 			assertGone(t, *dir)
 		})
 	}
-}
-
-// TestAPartEndsWithItsStandardInput, which is that of the program that runs it.
-func TestAPartEndsWithItsStandardInput(t *testing.T) {
-	t.Parallel()
-	in, other, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	ctx := untilTheEnd(t.Context(), in)
-	if _, err := other.WriteString("more\n"); err != nil || ctx.Err() != nil {
-		t.Errorf("got %v and %v while there is more, want none", err, ctx.Err())
-	}
-	other.Close()
-	redistest.Await(t, time.Minute, "the end", func() bool { return ctx.Err() != nil })
 }
 
 func TestAProgramThatCannotBeBuilt(t *testing.T) {

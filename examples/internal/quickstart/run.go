@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/neap-go/neap/examples/internal/backend"
+	"github.com/neap-go/neap/examples/internal/self"
 )
 
 // Quickstart is a program of some frameworks.
@@ -35,7 +36,7 @@ func (q Quickstart) Main() {
 	logging.Disable() // go-redis': what it would say is in the errors of Run
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	if isPart(os.Args[1:]) {
-		ctx = untilTheEnd(ctx, os.Stdin)
+		ctx = self.WhileOpen(ctx, os.Stdin)
 	}
 	code := q.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
