@@ -13,8 +13,8 @@
 //   - payment: a shop that books each payment and refund once, whatever befalls the
 //     callbacks of eight providers; a module of its own too
 //   - guide: the scripts and tests that docs/guide shows: the usual forms, and where they break
-//   - flashsale: a hundred phones, a thousand buyers and twenty thousand requests, on
-//     each of four frameworks, and a count from the answers of what each buyer has
+//   - flashsale: a hundred phones, a thousand buyers and twenty thousand requests,
+//     and a count from the answers of what each buyer has
 //   - partner: five processes that call somebody's API, within what it allows, and stop
 //     when it says so
 //   - llmproxy: a proxy in front of a model that streams, with tokens and requests a minute for each

@@ -1,5 +1,5 @@
 // A flash sale: 100 phones, 1,000 buyers who ask 20 times each, over 200
-// connections, on net/http, Gin, Echo and Fiber in turn.
+// connections.
 //
 // The program sends real HTTP over loopback, reckons from the answers what must
 // have been sold to whom, and fails when the stock has it otherwise, when a phone
@@ -17,7 +17,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -41,7 +40,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var c crowd
 	flags := flag.NewFlagSet("flashsale", flag.ContinueOnError)
 	url := flags.String("redis", "", backend.FlagUsage)
-	only := flags.String("framework", "", "one of "+strings.Join(names(), ", ")+" (default all in turn)")
 	flags.IntVar(&c.units, "units", 100, "how many phones there are")
 	flags.IntVar(&c.buyers, "buyers", 1_000, "how many want one, no fewer than there are phones")
 	flags.IntVar(&c.requests, "requests", 20_000, "how many requests they send, together")
@@ -52,14 +50,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if c.units < 1 || c.buyers < c.units || c.requests < c.buyers || c.connections < 1 {
 		return errors.New("use 1 <= -units <= -buyers <= -requests, and a connection at least")
-	}
-	places := frameworks
-	if *only != "" {
-		i := slices.Index(names(), *only)
-		if i < 0 {
-			return fmt.Errorf("there is no -framework %q: use one of %s", *only, strings.Join(names(), ", "))
-		}
-		places = places[i : i+1]
 	}
 	s, err := backend.Connect(ctx, *url)
 	if err != nil {
@@ -73,10 +63,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	prefix := "neap-flashsale-" + strings.ToLower(rand.Text()[:8]) // of this run alone
-	for _, f := range places {
-		if err := sell(ctx, s.Redis, prefix, f, c, out); err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", f.title, err), backend.RemoveKeys(ctx, s.Redis, prefix))
-		}
+	if err := sell(ctx, s.Redis, prefix, "phones", c, out); err != nil {
+		return errors.Join(err, backend.RemoveKeys(ctx, s.Redis, prefix))
 	}
 	fmt.Fprintf(out, "\neach phone was sold once, and to whom the stock says\n")
 	return backend.RemoveKeys(ctx, s.Redis, prefix)

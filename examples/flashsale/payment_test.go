@@ -41,7 +41,7 @@ func TestALatePayment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Listen(t.Context(), "127.0.0.1:0", frameworks[0].serve(shop))
+	h, err := host.Listen(t.Context(), "127.0.0.1:0", shop.serve())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/neap-go/neap/examples/internal/terminal"
 )
 
 // screen is where the demo draws: at most 100 columns, in colour on a terminal.
@@ -18,7 +16,17 @@ type screen struct {
 }
 
 func newScreen(out io.Writer) *screen {
-	return &screen{out: out, colour: terminal.Is(out) && os.Getenv("NO_COLOR") == ""}
+	return &screen{out: out, colour: isTerminal(out) && os.Getenv("NO_COLOR") == ""}
+}
+
+// isTerminal says whether what is written there appears on a terminal.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func (s *screen) linef(format string, args ...any) {
