@@ -12,8 +12,8 @@ import (
 
 // call is a request of a user: what it may cost, and what it has cost so far.
 type call struct {
-	id, user    string
-	came, began time.Time // began is when the limits had let it in; zero if they did not
+	id, user string
+	began    time.Time // when the limits had let it in; zero if they did not
 
 	prompt, most int64       // tokens, as they were estimated
 	sent         atomic.Bool // to the upstream
@@ -43,7 +43,7 @@ func authenticate(ended func(*call), next http.Handler) http.Handler {
 			http.Error(w, "send Authorization: Bearer sk-<name>, or X-Api-Key", http.StatusUnauthorized)
 			return
 		}
-		c := &call{id: r.Header.Get("X-Request-Id"), user: user, came: time.Now()}
+		c := &call{id: r.Header.Get("X-Request-Id"), user: user}
 		defer ended(c) // also if the proxy panics, as it does if the client goes away
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 	})

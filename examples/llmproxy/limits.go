@@ -13,13 +13,12 @@ import (
 // limits are tokens and requests a minute, of each user and of each model.
 type limits struct {
 	users, models *limit.Limiter
-	wait          time.Duration // the longest that a request waits for each of the two
 }
 
 func newLimits(rdb script.Client) (limits, error) {
 	users, err1 := limit.New(rdb, "llm-users", aMinute("user", 1_000, 20), nil)
 	models, err2 := limit.New(rdb, "llm-models", aMinute("model", 2_000, 100), nil)
-	return limits{users, models, 2 * time.Second}, errors.Join(err1, err2)
+	return limits{users, models}, errors.Join(err1, err2)
 }
 
 func aMinute(of string, tokens, requests int64) []limit.Policy {
@@ -34,12 +33,12 @@ var (
 	byModel = gate.ByJSON("/model", &gate.BodyOptions{MaxBody: maxBody})
 )
 
-// gate takes the estimate of a request, for which it may wait, and settles it to what was used.
+// gate takes the estimate of a request, for which it may wait 2 s for each of the two, and settles it to what was used.
 func (l limits) gate() gate.Gate {
 	opts := &gate.RateLimitOptions{
 		Cost:   estimate,
 		Clamp:  true,
-		Wait:   l.wait,
+		Wait:   2 * time.Second,
 		Settle: func(r gate.Request, _ *gate.Reply) int64 { return callOf(r).used() },
 	}
 	return gate.Chain(gate.RateLimit(l.users, byUser, opts), gate.RateLimit(l.models, byModel, opts))

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"go/scanner"
 	"go/token"
 	"io"
@@ -11,47 +14,30 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/neaptest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// TestThePlay runs it as its reader would, on each kind of Redis.
-func TestThePlay(t *testing.T) {
-	t.Parallel()
-	one := redistest.NewStandalone(t)
-	for name, args := range map[string][]string{"embedded": nil, "standalone": {"-redis", one.AdminURL()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var out bytes.Buffer
-			if err := run(t.Context(), args, &out); err != nil {
-				t.Error(err)
-			}
-			if !strings.Contains(out.String(), "as it should be: ") {
-				t.Errorf("the program said %q, want it to say that all is as it should be", out.String())
-			}
-			if left := one.Admin(t).DBSize(t.Context()).Val(); name == "standalone" && left > 0 {
-				t.Errorf("the program left %d keys, want 0", left)
-			}
-		})
-	}
-}
-
-// TestServing answers a request until the program is stopped.
+// TestServing answers a request until the program is stopped, and then leaves no keys.
 func TestServing(t *testing.T) {
 	t.Parallel()
+	srv := redistest.NewStandalone(t)
 	ctx, stop := context.WithCancel(t.Context())
 	said, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"-serve", "-addr", "127.0.0.1:0"}, out)
+		err := run(ctx, []string{"-redis", srv.AdminURL(), "-addr", "127.0.0.1:0"}, out)
 		out.CloseWithError(err)
 		ended <- err
 	}()
@@ -78,6 +64,134 @@ func TestServing(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("the program ended with %v, want no error", err)
 	}
+	if left := srv.Admin(t).DBSize(t.Context()).Val(); left > 0 {
+		t.Errorf("the program left %d keys, want 0", left)
+	}
+}
+
+// asks is a request, and what should come of it.
+type asks struct {
+	user, model string
+	most        int64  // its max_tokens
+	says        string // to the model
+
+	leaves int  // after so many words; 0 stays to the end
+	plain  bool // it asks for no stream
+	down   bool // the upstream is down
+
+	status int
+	answer int64 // tokens that it is charged beside its prompt, or -1 if it is charged nothing
+}
+
+// outcome is what became of one.
+type outcome struct {
+	asks
+
+	status     int
+	retryAfter string
+	err        error
+}
+
+// stage is a proxy, and its users.
+type stage struct {
+	limits
+
+	client   *http.Client
+	ended    chan *call
+	speaking chan struct{} // gets one for each stream that has begun
+}
+
+// send sends requests at once.
+func (s *stage) send(ctx context.Context, requests []asks) (outcomes []<-chan outcome) {
+	for _, a := range requests {
+		one := make(chan outcome, 1)
+		outcomes = append(outcomes, one)
+		go func() {
+			o := outcome{asks: a}
+			o.err = s.ask(ctx, &o)
+			one <- o
+		}()
+	}
+	return outcomes
+}
+
+func collect(outcomes []<-chan outcome) (all []outcome) {
+	for _, one := range outcomes {
+		all = append(all, <-one)
+	}
+	return all
+}
+
+// ask sends a request and reads the answer, as far as the user stays.
+func (s *stage) ask(ctx context.Context, o *outcome) error {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	request, err := newRequest(ctx, "http://proxy", o.asks)
+	if err != nil {
+		return err
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	o.status, o.retryAfter = response.StatusCode, response.Header.Get("Retry-After")
+	lines := bufio.NewScanner(response.Body)
+	for words := 0; lines.Scan(); {
+		if !strings.Contains(lines.Text(), strconv.Quote(word)) {
+			continue
+		}
+		if words++; words == 1 {
+			s.speaking <- struct{}{}
+		}
+		if words == o.leaves {
+			return nil
+		}
+	}
+	return lines.Err()
+}
+
+func newRequest(ctx context.Context, to string, a asks) (*http.Request, error) {
+	body, err := json.Marshal(map[string]any{
+		"model": a.model, "max_tokens": a.most, "stream": !a.plain,
+		"messages": []any{map[string]any{"role": "user", "content": a.says}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to+"/v1/chat/completions", strings.NewReader(string(body)))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Api-Key", "sk-"+a.user)
+	request.Header.Set("X-Request-Id", a.user+" "+a.says)
+	return request, nil
+}
+
+// left returns what users or models have left that differs from what they used of so many tokens. Since they began, a
+// minute's tokens refill in a minute.
+func left(ctx context.Context, l *limit.Limiter, key gate.Key, name string, used, most int64, began time.Time) error {
+	subject, err := gate.Subject(key, gate.Values{JSON: map[string]string{"model": name}, Stored: map[any]any{callKey{}: name}})
+	if err != nil {
+		return err
+	}
+	d, err := l.Peek(ctx, subject)
+	if err != nil {
+		return err
+	}
+	var tokens limit.State
+	for s := range d.States() {
+		if strings.HasSuffix(s.Policy, "-tokens") {
+			tokens = s
+		}
+	}
+	refilled := int64(time.Since(began)*time.Duration(most)/time.Minute) + 1
+	least := max(most-used, 0)
+	if tokens.Remaining < least || tokens.Remaining > max(most-used+refilled, 0) {
+		return fmt.Errorf("%s has %d tokens left, want %d and no more than the %d that refilled", name, tokens.Remaining, least, refilled)
+	}
+	return nil
 }
 
 // pipes are connections within the process, so that a bubble knows who waits for them.
@@ -146,7 +260,7 @@ func newStage(t *testing.T, down bool) (*stage, *upstream) {
 		gone.Close()
 		to = gone.transport(t)
 	}
-	s := &stage{limits: l, proxy: "http://proxy", ended: make(chan *call, 64), speaking: make(chan struct{}, 64)}
+	s := &stage{limits: l, ended: make(chan *call, 64), speaking: make(chan struct{}, 64)}
 	proxy := newProxy(l, &url.URL{Scheme: "http", Host: "model"}, "key", to, func(c *call) { s.ended <- c })
 	s.client = &http.Client{Transport: connect(t, proxy)}
 	return s, up
@@ -156,8 +270,8 @@ func newStage(t *testing.T, down bool) (*stage, *upstream) {
 func (s *stage) expect(t *testing.T, used int64, began time.Time) {
 	t.Helper()
 	err := errors.Join(
-		left(t.Context(), io.Discard, s.users, byUser, "user", map[string]int64{"ann": used}, 1_000, began),
-		left(t.Context(), io.Discard, s.models, byModel, "model", map[string]int64{"small": used}, 2_000, began))
+		left(t.Context(), s.users, byUser, "ann", used, 1_000, began),
+		left(t.Context(), s.models, byModel, "small", used, 2_000, began))
 	if err != nil {
 		t.Error(err)
 	}
@@ -219,6 +333,20 @@ func TestSettles(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestADebtIsPaidFirst: whoever used more than there was is denied until that has refilled.
+func TestADebtIsPaidFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newStage(t, false)
+		for i, want := range []int{200, 429} {
+			if o := collect(s.send(t.Context(), []asks{{user: "ann", model: "small", most: 100, says: "words=20&thinks=1200"}}))[0]; o.status != want || o.err != nil {
+				t.Errorf("request %d: got %d, %v, want %d", i, o.status, o.err, want)
+			}
+			<-s.ended // and settled
+		}
+	})
 }
 
 // TestHangsUpBeforeTheFirstWord: the model has read the prompt.
@@ -292,7 +420,7 @@ func TestTheModelIsFull(t *testing.T) {
 		if waited := time.Since(began).Round(time.Millisecond); waited != 2*time.Second {
 			t.Errorf("got an answer after %v, want it after 2 s", waited)
 		}
-		if err := left(t.Context(), io.Discard, s.users, byUser, "user", map[string]int64{"ann": 0}, 1_000, began); err != nil {
+		if err := left(t.Context(), s.users, byUser, "ann", 0, 1_000, began); err != nil {
 			t.Error(err)
 		}
 		up.release()

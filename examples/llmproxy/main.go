@@ -2,8 +2,8 @@
 // an estimate of its tokens and is settled to what the upstream reports. If there is no room, it waits for two seconds at
 // most before it gets a 429. The limits are in limits.go; the rest is a reverse proxy and a model that is none.
 //
-// The program plays the requests of a dozen users, prints what each was estimated at, used and left, and
-// fails if that is not as it should be. With -serve it waits for yours instead. Without -redis it does so in an embedded Redis.
+// The program serves until it is interrupted, and prints what each request was estimated at and used. Without -redis the
+// limits are in an embedded Redis.
 package main
 
 import (
@@ -44,8 +44,7 @@ const pace = 20 * time.Millisecond
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("llmproxy", flag.ContinueOnError)
 	address := flags.String("redis", "", backend.FlagUsage)
-	serves := flags.Bool("serve", false, "wait for your requests")
-	addr := flags.String("addr", "localhost:8080", "where -serve listens")
+	addr := flags.String("addr", "localhost:8080", "where it listens")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -54,7 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer s.Close()
-	// The prefix is of this run alone. The budget is for a machine that plays the users and the upstream too.
+	// The prefix is of this run alone. The budget is for a machine that plays the upstream too.
 	prefix := "neap-llmproxy-" + strings.ToLower(rand.Text()[:8])
 	st, err := store.Open(s.Redis, &store.Options{Prefix: prefix, Budget: 10 * time.Second})
 	if err != nil {
@@ -64,13 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if *serves {
-		err = serve(ctx, l, *addr, out)
-	} else {
-		l.wait = 6 * time.Second // longer than with -serve, because one machine plays the users and the model too
-		err = play(ctx, l, out)
-	}
-	return errors.Join(err, backend.RemoveKeys(ctx, s.Redis, prefix))
+	return errors.Join(serve(ctx, l, *addr, out), backend.RemoveKeys(ctx, s.Redis, prefix))
 }
 
 // serve waits for requests until ctx ends.
@@ -80,9 +73,13 @@ func serve(ctx context.Context, l limits, addr string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	proxy, err := listen(ctx, addr, l, model.URL, func(c *call) {
+	to, err := url.Parse(model.URL)
+	if err != nil {
+		return errors.Join(err, model.Stop(ctx, time.Second))
+	}
+	proxy, err := host.Listen(ctx, addr, host.HTTP(newProxy(l, to, "upstream's own key", nil, func(c *call) {
 		fmt.Fprintf(out, "%s: estimated %d, used %d\n", c.user, c.prompt+c.most, c.used())
-	})
+	})))
 	if err != nil {
 		return errors.Join(err, model.Stop(ctx, time.Second))
 	}
@@ -94,15 +91,6 @@ func serve(ctx context.Context, l limits, addr string, out io.Writer) error {
 	}
 	up.release()
 	return errors.Join(proxy.Stop(ctx, 5*time.Second), model.Stop(ctx, 5*time.Second))
-}
-
-// listen starts an instance of the proxy.
-func listen(ctx context.Context, addr string, l limits, upstream string, ended func(*call)) (*host.Host, error) {
-	to, err := url.Parse(upstream)
-	if err != nil {
-		return nil, err
-	}
-	return host.Listen(ctx, addr, host.HTTP(newProxy(l, to, "upstream's own key", nil, ended)))
 }
 
 const curl = `A user has 1,000 tokens and 20 requests a minute, a model 2,000 tokens and 100 requests. Try
