@@ -13,7 +13,7 @@ import (
 func TestComposeNamesWhatThereIs(t *testing.T) {
 	t.Parallel()
 	const dir = "compose"
-	compose := page(t, filepath.Join(dir, "compose.yaml"))
+	compose := read(t, filepath.Join(dir, "compose.yaml"))
 	mounts := regexp.MustCompile(`(?:- |")(\.\.?/[^:"]*):/`).FindAllStringSubmatch(compose, -1)
 	if len(mounts) < 7 {
 		t.Errorf("got %d mounts, want those of each service", len(mounts))
@@ -25,23 +25,23 @@ func TestComposeNamesWhatThereIs(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`go, run, (\S+),`).FindAllStringSubmatch(compose, -1) {
 		if m[1] != "." {
-			page(t, filepath.Join("..", m[1], "main.go"))
+			read(t, filepath.Join("..", m[1], "main.go"))
 		}
 	}
-	asked := compose + page(t, filepath.Join(dir, "prometheus.yml")) + page(t, filepath.Join(dir, "grafana/datasource.yml"))
+	asked := compose + read(t, filepath.Join(dir, "prometheus.yml")) + read(t, filepath.Join(dir, "grafana/datasource.yml"))
 	for service, port := range map[string]string{"redis": "6379", "service": "8080", "prometheus": "9090"} {
 		if !strings.Contains(asked, service+":"+port) || !strings.Contains(compose, "\n  "+service+":\n") || !strings.Contains(compose, ":"+port+`"]`) {
 			t.Errorf("got no service %s that is asked on port %s, want one", service, port)
 		}
 	}
-	if image := page(t, "../cmd/neap/Dockerfile"); !strings.Contains(image, "FROM golang:"+goVersion(t)) || strings.Count(compose, "golang:"+goVersion(t)) != 2 {
+	if image := read(t, "../cmd/neap/Dockerfile"); !strings.Contains(image, "FROM golang:"+goVersion(t)) || strings.Count(compose, "golang:"+goVersion(t)) != 2 {
 		t.Errorf("want images of Go %s, which go.mod asks for", goVersion(t))
 	}
 }
 
 func goVersion(t *testing.T) string {
 	t.Helper()
-	m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(page(t, "../go.mod"))
+	m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "../go.mod"))
 	if m == nil {
 		t.Fatal("go.mod names no version of Go")
 	}

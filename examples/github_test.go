@@ -19,9 +19,9 @@ func TestWorkflowsCallWhatThereIs(t *testing.T) {
 	if err != nil || len(workflows) < 2 {
 		t.Fatalf("got the workflows %q and %v, want two at least", workflows, err)
 	}
-	makefile := page(t, "../Makefile")
+	makefile := read(t, "../Makefile")
 	for _, name := range workflows {
-		text := page(t, name)
+		text := read(t, name)
 		if !strings.Contains(text, "\npermissions:\n  contents: read\n") || strings.Contains(text, "write") && filepath.Base(name) != "release.yml" {
 			t.Errorf("%s has other permissions, want contents: read alone", name)
 		}
@@ -31,7 +31,7 @@ func TestWorkflowsCallWhatThereIs(t *testing.T) {
 			}
 		}
 		for _, m := range regexp.MustCompile(`run: (scripts/\S+)`).FindAllStringSubmatch(text, -1) {
-			page(t, "../"+m[1])
+			read(t, "../"+m[1])
 		}
 		for _, m := range regexp.MustCompile(`run: make (\S+)`).FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+": ") {
@@ -39,7 +39,7 @@ func TestWorkflowsCallWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	ci, nightly := page(t, "../.github/workflows/ci.yml"), page(t, "../.github/workflows/nightly.yml")
+	ci, nightly := read(t, "../.github/workflows/ci.yml"), read(t, "../.github/workflows/nightly.yml")
 	if !strings.Contains(ci, "- run: .ci/run\n") || !strings.Contains(nightly, "- run: make nightly\n") {
 		t.Error("want ci.yml to run .ci/run, and nightly.yml to run make nightly")
 	}
@@ -69,7 +69,7 @@ func TestDependabotLooksAtEachModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, m := range regexp.MustCompile(`(?m)^      - (/\S*)$`).FindAllStringSubmatch(page(t, "../.github/dependabot.yml"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^      - (/\S*)$`).FindAllStringSubmatch(read(t, "../.github/dependabot.yml"), -1) {
 		got = append(got, m[1])
 	}
 	slices.Sort(want)

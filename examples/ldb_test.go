@@ -16,11 +16,7 @@ import (
 // debugger, and finds each line that the page shows, in its order.
 func TestTheDebuggersSessionIsTrue(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/own-scripts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	session := regexp.MustCompile("(?s)```console\n\\$ redis-cli (--ldb .*?)\n(.*?)```").FindStringSubmatch(string(text))
+	session := regexp.MustCompile("(?s)```console\n\\$ redis-cli (--ldb .*?)\n(.*?)```").FindStringSubmatch(read(t, "../docs/own-scripts.md"))
 	if session == nil {
 		t.Fatal("the page has no session, want one")
 	}

@@ -18,7 +18,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	pages, links := markdown(t), 0
 	for _, name := range pages {
-		text := page(t, name)
+		text := read(t, name)
 		if n := len(fences.FindAllString(text, -1)); n%2 != 0 {
 			t.Errorf("%s has %d lines that begin or end a block of code, want an even number", name, n)
 		}
@@ -31,7 +31,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			case err != nil:
 				t.Errorf("%s leads to %s: got %v, want a file", name, l, err)
 			case l.anchor == "" || info.IsDir() || filepath.Ext(l.file) != ".md":
-			case !slices.Contains(anchors(page(t, l.file)), l.anchor):
+			case !slices.Contains(anchors(read(t, l.file)), l.anchor):
 				t.Errorf("%s leads to %s: got no such heading there", name, l)
 			}
 		}
@@ -47,14 +47,14 @@ func TestPagesAreListed(t *testing.T) {
 	t.Parallel()
 	const docs, index = "../docs/", "../docs/README.md"
 	for _, name := range markdown(t) {
-		listed := slices.ContainsFunc(leads(index, page(t, index)), func(l lead) bool { return l.file == name })
+		listed := slices.ContainsFunc(leads(index, read(t, index)), func(l lead) bool { return l.file == name })
 		if filepath.Dir(name)+"/" == docs && name != index && !strings.HasSuffix(name, chineseSuffix) && !listed {
 			t.Errorf("%s does not list %s, want a link", index, name)
 		}
 	}
 	reached := map[string]bool{index: true}
 	for next := []string{index}; len(next) > 0; next = next[1:] {
-		for _, l := range leads(next[0], page(t, next[0])) {
+		for _, l := range leads(next[0], read(t, next[0])) {
 			if strings.HasPrefix(l.file, docs) && filepath.Ext(l.file) == ".md" && !reached[l.file] {
 				if _, err := os.Stat(l.file); err == nil { // TestLinksLeadSomewhere reports the others
 					reached[l.file] = true

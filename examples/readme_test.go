@@ -20,18 +20,15 @@ func TestPagesAreTrue(t *testing.T) {
 		"docs/callbacks/paypal.md": 2, "docs/callbacks/square.md": 1,
 		"docs/coming-from/README.md": 1, "docs/coming-from/redis_rate.md": 2, "docs/coming-from/ulule-limiter.md": 1, "docs/coming-from/tollbooth.md": 1, "docs/coming-from/httprate.md": 1,
 		"docs/coming-from/redsync.md": 2, "docs/coming-from/redislock.md": 2, "docs/coming-from/setnx.md": 2, "docs/coming-from/fiber-idempotency.md": 2} {
-		text, err := os.ReadFile("../" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "@@") {
+		text := read(t, "../"+page)
+		if strings.Contains(text, "@@") {
 			t.Errorf("%s has a placeholder, want none", page)
 		}
 		code := examples
 		if page == "docs/adapters.md" { // it shows how an adapter was written
 			code = compiled(t, "../hertzlimit")
 		}
-		blocks := goBlocks(string(text))
+		blocks := goBlocks(text)
 		if len(blocks) < least {
 			t.Errorf("%s has %d blocks of Go, want %d at least", page, len(blocks), least)
 		}
@@ -46,25 +43,18 @@ func TestPagesAreTrue(t *testing.T) {
 // TestProblemTypesLeadSomewhere has each type of core/gate lead to its section.
 func TestProblemTypesLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	code, err := os.ReadFile("../core/gate/kind.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	code := read(t, "../core/gate/kind.go")
 	for name, least := range map[string]int{"TypeIdempotency": 7, "TypeStock": 5} {
-		begins := regexp.MustCompile(name + ` += "[^"]*/(docs/[a-z]+\.md)#"`).FindStringSubmatch(string(code))
-		types := regexp.MustCompile(name+` \+ "([^"]+)"`).FindAllStringSubmatch(string(code), -1)
+		begins := regexp.MustCompile(name + ` += "[^"]*/(docs/[a-z]+\.md)#"`).FindStringSubmatch(code)
+		types := regexp.MustCompile(name+` \+ "([^"]+)"`).FindAllStringSubmatch(code, -1)
 		if begins == nil || len(types) < least {
 			t.Fatalf("%s: got the page %q and %d types, want a page and %d types at least",
 				name, begins, len(types), least)
 		}
-		page, err := os.ReadFile("../" + begins[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := read(t, "../"+begins[1])
 		for _, m := range types {
-			if strings.Count(string(page), "\n### "+m[1]+"\n") != 1 {
-				t.Errorf("%s has %d sections %s, want one",
-					begins[1], strings.Count(string(page), "\n### "+m[1]+"\n"), m[1])
+			if n := strings.Count(page, "\n### "+m[1]+"\n"); n != 1 {
+				t.Errorf("%s has %d sections %s, want one", begins[1], n, m[1])
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func TestTheREADMEClaimsWhatServersRuns(t *testing.T) {
 	t.Parallel()
 	const untested = "redis-6.2"
-	wanted := regexp.MustCompile(`(?m)^wanted='(.*)'$`).FindStringSubmatch(page(t, "../scripts/servers.sh"))
+	wanted := regexp.MustCompile(`(?m)^wanted='(.*)'$`).FindStringSubmatch(read(t, "../scripts/servers.sh"))
 	if wanted == nil {
 		t.Fatal("scripts/servers.sh has no line wanted='…'")
 	}
@@ -46,7 +46,7 @@ func TestTheREADMEClaimsWhatServersRuns(t *testing.T) {
 		"../README.md": inEnglish, "../docs/recipes.md": inEnglish,
 		"../README.zh-CN.md": inChinese, "../docs/recipes.zh-CN.md": inChinese,
 	} {
-		text := strings.Join(strings.Fields(page(t, name)), " ")
+		text := strings.Join(strings.Fields(read(t, name)), " ")
 		for _, sentence := range sentences {
 			if !strings.Contains(text, sentence) {
 				t.Errorf("%s does not say %q", name, sentence)

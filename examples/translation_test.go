@@ -19,7 +19,7 @@ func TestChinesePagesAreWhole(t *testing.T) {
 		if _, err := os.Stat(translation); err != nil || translation == name {
 			continue
 		}
-		english, chinese := page(t, name), page(t, translation)
+		english, chinese := read(t, name), read(t, translation)
 		for what, parts := range map[string]func(string) []string{
 			"sections":       func(text string) []string { return levels.FindAllString(prose(text), -1) },
 			"blocks of code": func(text string) []string { return fenced.FindAllString(text, -1) },
@@ -42,7 +42,7 @@ func TestChinesePagesAreWhole(t *testing.T) {
 			}
 		}
 		for from, to := range map[string]string{name: translation, translation: name} {
-			if !strings.Contains(page(t, from), "]("+filepath.Base(to)+")") {
+			if !strings.Contains(read(t, from), "]("+filepath.Base(to)+")") {
 				t.Errorf("%s has no link to its other language, want one to %s", from, filepath.Base(to))
 			}
 		}
@@ -64,7 +64,7 @@ func TestChineseLinksToEnglishAreMarked(t *testing.T) {
 		if !strings.HasSuffix(name, chineseSuffix) {
 			continue
 		}
-		text := prose(page(t, name))
+		text := prose(read(t, name))
 		for _, m := range linked.FindAllStringSubmatchIndex(text, -1) {
 			link := text[m[2]:m[3]]
 			file, _, _ := strings.Cut(link, "#")
@@ -115,8 +115,8 @@ func translated(t *testing.T, name, link string) string {
 	if heading == "" {
 		return file
 	}
-	if i := slices.Index(anchors(page(t, target)), heading); i >= 0 {
-		heading = at(anchors(page(t, inChinese(target))), i)
+	if i := slices.Index(anchors(read(t, target)), heading); i >= 0 {
+		heading = at(anchors(read(t, inChinese(target))), i)
 	}
 	return file + "#" + heading
 }
@@ -128,15 +128,6 @@ var (
 	bullets   = regexp.MustCompile(`(?m)^ *(?:-|\d+\.) `)
 	linked    = regexp.MustCompile(`\]\(([^)]+)\)`)
 )
-
-func page(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
 
 // prose is a page without its blocks of code.
 func prose(markdown string) string {
