@@ -14,6 +14,7 @@ import (
 	"github.com/neap-go/neap/core/gate/gatetest"
 	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/internal/gatefake"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // streamNobodyGets: the client was gone before there was a response.
@@ -87,7 +88,7 @@ func streamDropped(t *testing.T, d Driver) {
 			} else if got := get(t, address, "/detail"); got != "503 too late" {
 				t.Errorf("got %q, want \"503 too late\"", got)
 			}
-			await(t, "Leave", func() bool { runtime.GC(); return len(l.all()) > 0 })
+			redistest.Await(t, patience, "Leave", func() bool { runtime.GC(); return len(l.all()) > 0 })
 			l.unseen()
 			if n := slots.Stats().InFlight; n != 0 {
 				t.Errorf("%d requests are in flight, want none", n)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // source is the stream of a body. It has a first part and, when more is closed, a second
@@ -149,7 +150,7 @@ func (l *leaving) none() {
 // what it waits for was over.
 func (l *leaving) once() *gate.Reply {
 	l.t.Helper()
-	await(l.t, "Leave", func() bool { return len(l.all()) > 0 })
+	redistest.Await(l.t, patience, "Leave", func() bool { return len(l.all()) > 0 })
 	calls := l.all()
 	if len(calls) != 1 || !calls[0].over {
 		l.t.Errorf("Leave was called with %+v, want it called once, when the stream was over", calls)
@@ -170,15 +171,6 @@ func (l *leaving) unseen() {
 	l.t.Helper()
 	if r := l.once(); r != nil {
 		l.t.Errorf("Leave saw %+v, want nil", r)
-	}
-}
-
-func await(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up after %v: waited for %s", patience, what)
-		}
 	}
 }
 
