@@ -1,20 +1,15 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,15 +18,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	ourrate "github.com/neap-go/neap/contrib/redis_rate"
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/ratesuite"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/neaptest"
 )
 
-// TestBothKeepThePromisesOfRedisRate runs one suite on redis_rate and on contrib/redis_rate.
-func TestBothKeepThePromisesOfRedisRate(t *testing.T) {
+// TestRedisRateKeepsItsPromises runs the suite that contrib/redis_rate runs on itself.
+func TestRedisRateKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	s := testServer(t)
 	server := ratesuite.Place{Connect: func(t *testing.T) redis.UniversalClient {
@@ -53,22 +47,6 @@ func TestBothKeepThePromisesOfRedisRate(t *testing.T) {
 					return theirrate.NewLimiter(rdb)
 				},
 				PerSecond: theirrate.PerSecond, PerMinute: theirrate.PerMinute, PerHour: theirrate.PerHour,
-			}, at)
-		})
-	}
-	for where, at := range map[string]ratesuite.Place{"server": server, "bubble": bubble} {
-		t.Run("contrib on a "+where, func(t *testing.T) {
-			t.Parallel()
-			at.Prefix = "ours"
-			ratesuite.Run(t, ratesuite.Package[ourrate.Limit, ourrate.Result]{
-				NewLimiter: func(rdb redis.UniversalClient) ratesuite.Limiter[ourrate.Limit, ourrate.Result] {
-					l, err := ourrate.New(rdb, &limit.Options{Budget: time.Minute, Fail: store.FailClosed})
-					if err != nil {
-						t.Error(err)
-					}
-					return l
-				},
-				PerSecond: ourrate.PerSecond, PerMinute: ourrate.PerMinute, PerHour: ourrate.PerHour,
 			}, at)
 		})
 	}
@@ -229,17 +207,17 @@ func TestWhereRedisRateDiffers(t *testing.T) {
 	})
 }
 
-// TestALostReplyOfRedisRate has each connection end when the reply of a script has come. go-redis, with its default
+// TestALostReplyOfRedisRate has each reply of a script be lost with its connection. go-redis, with its default
 // options, sends the script of redis_rate four times, and each of them takes a permit.
 func TestALostReplyOfRedisRate(t *testing.T) {
 	t.Parallel()
-	s := testServer(t)
-	clean, lossy := redis.NewClient(&redis.Options{Addr: s.addr}), redis.NewClient(&redis.Options{Addr: s.addr, Dialer: dialLossy})
-	defer clean.Close()
-	defer lossy.Close()
+	srv := redistest.NewStandalone(t)
+	proxy := srv.Proxy(t)
+	clean, lossy := srv.Admin(t), srv.Admin(t, func(o *redis.Options) { o.Dialer = proxy.Dial })
 	look, look2 := theirrate.NewLimiter(clean), ourrate.NewLimiter(clean)
 	asked(look.AllowN(t.Context(), "k", theirrate.PerHour(10), 0))(t) // tells the server the scripts
 	asked(look2.AllowN(t.Context(), "k", ourrate.PerHour(10), 0))(t)
+	proxy.Lose(redistest.EOF, -1, "evalsha")
 	if _, err := theirrate.NewLimiter(lossy).Allow(t.Context(), "k", theirrate.PerHour(10)); err == nil {
 		t.Error("redis_rate without a reply: got no error, want one")
 	}
@@ -250,34 +228,6 @@ func TestALostReplyOfRedisRate(t *testing.T) {
 	if got.Remaining != 6 || got2.Remaining != 9 {
 		t.Errorf("10 permits, after one call without a reply: got %d of redis_rate and %d of contrib, want 6 and 9", got.Remaining, got2.Remaining)
 	}
-}
-
-// lossyConn ends when it reads what follows an EVALSHA.
-type lossyConn struct {
-	net.Conn
-
-	loses atomic.Bool
-}
-
-func dialLossy(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := new(net.Dialer).DialContext(ctx, network, addr)
-	return &lossyConn{Conn: c}, err
-}
-
-func (c *lossyConn) Write(b []byte) (int, error) {
-	if bytes.Contains(bytes.ToLower(b), []byte("evalsha")) {
-		c.loses.Store(true)
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *lossyConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if c.loses.Load() {
-		c.Close()
-		return 0, io.EOF
-	}
-	return n, err
 }
 
 // asked ends the test if there is an error.
