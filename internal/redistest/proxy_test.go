@@ -164,32 +164,3 @@ func TestProxyPassesEveryShape(t *testing.T) {
 		t.Errorf("a published message: got %v, %v, want hello", msg, err)
 	}
 }
-
-// go-redis as it comes resends a script whose reply was lost, on a standalone
-// server and on a cluster: what neap's runner must not do.
-func TestPlainClientRunsAScriptMoreThanOnce(t *testing.T) {
-	t.Parallel()
-	one, many := Standalone(t), Cluster(t)
-	proxies := map[Target]*Proxy{OnStandalone: one.Proxy(t), OnCluster: many.Proxy(t)}
-	for target, rdb := range map[Target]redis.UniversalClient{
-		OnStandalone: one.Client(t, func(o *redis.Options) { o.Dialer = proxies[OnStandalone].Dial }),
-		OnCluster:    many.Client(t, func(o *redis.ClusterOptions) { o.Dialer = proxies[OnCluster].Dial }),
-	} {
-		t.Run(string(target), func(t *testing.T) {
-			t.Parallel()
-			key := Prefix(t)
-			if err := rdb.Set(t.Context(), key, 0, time.Minute).Err(); err != nil {
-				t.Fatal(err)
-			}
-			p := proxies[target]
-			p.Lose(EOF, -1, "eval")
-			_ = rdb.Eval(t.Context(), count, []string{key}).Err()
-			p.Lose(EOF, 0)
-			n, err := rdb.Get(t.Context(), key).Int()
-			if err != nil || n < 2 || n != p.Forwarded("eval") || n != p.Lost() {
-				t.Errorf("it ran %d times, %v, with %d forwarded and %d lost, "+
-					"want 2 at least, and all of them the same", n, err, p.Forwarded("eval"), p.Lost())
-			}
-		})
-	}
-}
