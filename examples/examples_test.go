@@ -4,7 +4,6 @@ package examples_test
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -33,8 +32,10 @@ func TestSmallestPrograms(t *testing.T) {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
-			binary, addr := build(t, framework), redistest.FreeAddr(t)
-			url := start(t, binary, addr, srv.Addr())
+			binary := build(t, framework)
+			addr := redistest.StartProgram(t, func(addr string) *exec.Cmd {
+				return command(t.Context(), binary, addr, srv.Addr())
+			}, redistest.Listens)
 			again, stop := context.WithTimeout(t.Context(), time.Minute)
 			if out, err := command(again, binary, addr, srv.Addr()).CombinedOutput(); err == nil || again.Err() != nil {
 				t.Errorf("a program that cannot listen: got %v, %v, want it to end with an error:\n%s", err, again.Err(), out)
@@ -43,7 +44,7 @@ func TestSmallestPrograms(t *testing.T) {
 			began := time.Now()
 			admitted := 0
 			for range 1000 {
-				response, err := http.Get(url)
+				response, err := http.Get("http://" + addr + "/hello")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -160,30 +161,4 @@ func command(ctx context.Context, binary, addr, redisAddr string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, binary)
 	cmd.Env = append(os.Environ(), "ADDR="+addr, "REDIS_ADDR="+redisAddr, "GIN_MODE=release")
 	return cmd
-}
-
-func start(t *testing.T, binary, addr, redisAddr string) (url string) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	cmd := command(ctx, binary, addr, redisAddr)
-	var said strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stop()
-		_ = cmd.Wait() // it was killed
-		if t.Failed() {
-			t.Logf("%s said:\n%s", binary, said.String())
-		}
-	})
-	redistest.Await(t, 20*time.Second, binary+" to listen", func() bool {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
-	return "http://" + addr + "/hello"
 }

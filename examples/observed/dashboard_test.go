@@ -88,7 +88,9 @@ var asGrafana = strings.NewReplacer("$job", ".*", "$__rate_interval", "4s")
 //
 //nolint:paralleltest // as said
 func TestTheDashboardAndTheAlerts(t *testing.T) {
-	requirePrometheus(t)
+	for _, name := range []string{"prometheus", "promtool"} {
+		redistest.NeedProgram(t, name, "apt-get install prometheus, or make prometheus")
+	}
 	rules, err := os.ReadFile(rulesFile)
 	if err != nil {
 		t.Fatal(err)

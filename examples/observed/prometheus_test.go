@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -11,32 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-// requirePrometheus ends the test where it cannot run: as a failure under CI and in make soak,
-// which installs Prometheus, and otherwise skipped.
-func requirePrometheus(t *testing.T) {
-	t.Helper()
-	for _, name := range []string{"prometheus", "promtool"} {
-		if _, err := exec.LookPath(name); err == nil {
-			continue
-		}
-		why := name + " is not installed: apt-get install prometheus, or make prometheus"
-		if os.Getenv("CI") == "true" || os.Getenv("NEAP_TEST_SCALE") != "" {
-			t.Fatal(why)
-		}
-		if tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0); err == nil { // seen without -v too
-			fmt.Fprintf(tty, "\n*** neap: %s; the dashboard and the alerts are NOT TESTED\n\n", why)
-			tty.Close()
-		}
-		t.Skip(why)
-	}
-}
 
 // server is a Prometheus.
 type server struct {
@@ -61,59 +38,17 @@ scrape_configs: [{job_name: shop, static_configs: [{targets: ["` + target + `"]}
 			t.Fatal(err)
 		}
 	}
-	for range 5 { // another process may take the port before Prometheus does
-		if s, ok := tryPrometheus(t, dir); ok {
-			return s
-		}
-	}
-	t.Fatal("Prometheus found no free port in five tries")
-	return server{}
-}
-
-func tryPrometheus(t *testing.T, dir string) (s server, ok bool) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	var said strings.Builder
-	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
-		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait() // it is killed, or has said why it ended
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		if <-ended; t.Failed() {
-			t.Logf("Prometheus said:\n%s", said.String())
-		}
-	})
-	s = server{t, "http://" + addr}
-	redistest.Await(t, time.Minute, "Prometheus to be ready", func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-		}
-		response, err := http.Get(s.url + "/-/ready")
+	addr := redistest.StartProgram(t, func(addr string) *exec.Cmd {
+		return exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
+			"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
+	}, func(addr string) bool {
+		response, err := http.Get("http://" + addr + "/-/ready")
 		if err == nil {
 			response.Body.Close()
-			ok = response.StatusCode == http.StatusOK
 		}
-		return ok
+		return err == nil && response.StatusCode == http.StatusOK
 	})
-	if !ok && !strings.Contains(said.String(), "address already in use") {
-		t.Fatal("Prometheus did not start")
-	}
-	return s, ok
+	return server{t, "http://" + addr}
 }
 
 // series is one of an answer: its labels, and a value for each second that has one.

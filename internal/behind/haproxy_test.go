@@ -3,7 +3,6 @@ package behind
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +20,7 @@ import (
 )
 
 // haproxyConfig has a server time-out that ends long before the budget. HAProxy then ends
-// the connection on both sides. It inherits the socket on which it listens.
+// the connection on both sides.
 const haproxyConfig = `
 defaults
   mode tcp
@@ -29,53 +28,22 @@ defaults
   timeout client 1m
   timeout server 3s
 listen redis
-  bind fd@3
+  bind ADDRESS
   server redis SERVER
 `
 
 // haproxy starts HAProxy before a server, and returns its address.
 func haproxy(t *testing.T, server string) (address string) {
 	t.Helper()
-	binary, err := exec.LookPath("haproxy")
-	if err != nil {
-		binary = "/usr/sbin/haproxy" // which is not in everybody's PATH
-	}
-	if _, err := os.Stat(binary); err != nil {
-		const why = "haproxy is not installed: apt-get install haproxy, or make haproxy"
-		if os.Getenv("NEAP_TEST_SCALE") != "" { // make soak installs it
-			t.Fatal(why)
+	binary := redistest.NeedProgram(t, "haproxy", "apt-get install haproxy, or make haproxy")
+	return redistest.StartProgram(t, func(addr string) *exec.Cmd {
+		config := filepath.Join(t.TempDir(), "haproxy.cfg")
+		text := strings.NewReplacer("SERVER", server, "ADDRESS", addr).Replace(haproxyConfig)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		t.Skip(why)
-	}
-	config := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(config, []byte(strings.ReplaceAll(haproxyConfig, "SERVER", server)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	socket, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	cmd := exec.Command(binary, "-db", "-q", "-f", config)
-	cmd.ExtraFiles = []*os.File{socket} // 3 in the process
-	said := new(strings.Builder)
-	cmd.Stderr = said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("haproxy: %s", said)
-		}
-	})
-	return l.Addr().String()
+		return exec.Command(binary, "-db", "-q", "-f", config)
+	}, redistest.Listens)
 }
 
 // TestHAProxy stops the server behind HAProxy while each primitive makes a call. HAProxy
