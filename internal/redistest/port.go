@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"testing"
 )
 
 // busOffset is how far above its port a cluster node's bus listens; that it
@@ -33,16 +32,6 @@ func freePort() (int, error) {
 		}
 	}
 	return 0, errors.New("redistest: no free port")
-}
-
-// FreeAddr is an address for a server that a test starts by itself.
-func FreeAddr(tb testing.TB) string {
-	tb.Helper()
-	port, err := freePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return localAddr(port)
 }
 
 // reserved keeps sockets open until the process ends.

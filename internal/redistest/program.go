@@ -44,7 +44,11 @@ func NeedProgram(tb testing.TB, name, install string) (path string) {
 func StartProgram(tb testing.TB, command func(addr string) *exec.Cmd, ready func(addr string) bool) (addr string) {
 	tb.Helper()
 	for range 5 {
-		if addr := FreeAddr(tb); tryProgram(tb, command(addr), func() bool { return ready(addr) }) {
+		port, err := freePort()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if addr := localAddr(port); tryProgram(tb, command(addr), func() bool { return ready(addr) }) {
 			return addr
 		}
 	}
