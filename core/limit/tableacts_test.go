@@ -51,7 +51,11 @@ func (w *walk) spoil() {
 	}
 	d := time.Duration(w.rng.IntN(2)) * 30_000 * day
 	for _, key := range w.all.keys("limit:" + w.name + ":{s}:*") {
-		if _, tail, _ := strings.Cut(key, "}:"); tail == p.base.PolicyName() || strings.HasPrefix(tail, p.base.PolicyName()+"!kept") {
+		_, tail, _ := strings.Cut(key, "}:")
+		if strings.Contains(tail, "!ban-") { // nobody may ask for it again, and so heal it, when the policies have changed
+			continue
+		}
+		if tail == p.base.PolicyName() || strings.HasPrefix(tail, p.base.PolicyName()+"!kept") {
 			w.note("%s lives %v", key, d)
 			w.all.lives(key, d)
 			b.breaks()
