@@ -132,7 +132,7 @@ func TestAWaitThatCannotLearnWaitsOn(t *testing.T) {
 }
 
 // slowed is a client that takes its time for what some callers learn by, and may lose it then.
-// They have slow in their context.
+// They have lagging in their context.
 type slowed struct {
 	*redis.Client
 
@@ -140,10 +140,10 @@ type slowed struct {
 	calls atomic.Int64
 }
 
-type slow struct{}
+type lagging struct{}
 
 func (s *slowed) Process(ctx context.Context, cmd redis.Cmder) error {
-	if ctx.Value(slow{}) != nil && strings.Contains(cmd.String(), overrideSHA) {
+	if ctx.Value(lagging{}) != nil && strings.Contains(cmd.String(), overrideSHA) {
 		s.calls.Add(1)
 		time.Sleep(patience / 2)
 		if s.loses {
@@ -167,7 +167,7 @@ func TestAWaitKeepsItsRoomWhileItLearns(t *testing.T) {
 		first := take(t, other, "s", 1)
 		waited := make(chan error, 1)
 		go func() {
-			_, err := other.Wait(context.WithValue(t.Context(), slow{}, true), "s")
+			_, err := other.Wait(context.WithValue(t.Context(), lagging{}, true), "s")
 			waited <- err
 		}()
 		synctest.Wait()
@@ -209,7 +209,7 @@ func TestAWaitForgetsWhyItCouldNotLearn(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		waits(context.WithValue(t.Context(), slow{}, true), 1)
+		waits(context.WithValue(t.Context(), lagging{}, true), 1)
 		waits(t.Context(), 50)
 		time.Sleep(time.Minute)
 		must(0, l.Override(t.Context(), "s", day, limit.FixedWindow{Limit: 100, Window: time.Hour}))(t)
