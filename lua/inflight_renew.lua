@@ -6,7 +6,7 @@
 -- ARGV[2]  time to live of the set, in milliseconds: longer than a lease
 -- ARGV[i]  from the third on: tokens, at most 64
 -- returns  for each token 1, or 0 if it has no slot
--- effects  PEXPIRE, and ZADD of those that have a slot
+-- effects  ZREM of nothing; ZADD of those that have a slot, and PEXPIRE if one has
 local key, lease, longest = KEYS[1], ARGV[1] + 0, ARGV[2]
 
 local call = redis.call
@@ -17,10 +17,16 @@ for i = 3, #ARGV do
   local token = ARGV[i]
   there[i - 2], all[2 * i - 5], all[2 * i - 4] = 1, ends, token
 end
-call('PEXPIRE', key, longest) -- a script that has written once may write again on a full server
-if call('ZADD', key, 'XX', 'CH', unpack(all)) < #there then -- some are gone, or end in this microsecond anyway
+call('ZREM', key, '') -- a script that has written once may write again on a full server
+local renewed = call('ZADD', key, 'XX', 'CH', unpack(all))
+if renewed < #there then -- some are gone, or end in this microsecond anyway
+  renewed = 0
   for i = 1, #there do
     there[i] = call('ZSCORE', key, all[2 * i]) and 1 or 0
+    renewed = renewed + there[i]
   end
+end
+if renewed > 0 then
+  call('PEXPIRE', key, longest)
 end
 return there

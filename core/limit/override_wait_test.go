@@ -147,6 +147,7 @@ func (s *slowed) Process(ctx context.Context, cmd redis.Cmder) error {
 		s.calls.Add(1)
 		time.Sleep(patience / 2)
 		if s.loses {
+			redistest.Write(cmd)
 			cmd.SetErr(io.EOF)
 			return io.EOF
 		}

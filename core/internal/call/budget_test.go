@@ -50,7 +50,7 @@ func TestAColdClusterClientEndsWithTheBudget(t *testing.T) {
 		rdb := redis.NewClusterClient(&redis.ClusterOptions{
 			ContextTimeoutEnabled: true,
 			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-				return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: "silent:6379"}}}}, nil
+				return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: "192.0.2.1:6379"}}}}, nil
 			},
 			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				<-ctx.Done()
