@@ -198,7 +198,7 @@ func causeOf(t *testing.T, opts *redis.Options, want string) {
 	t.Cleanup(func() { rdb.Close() })
 	l := aLimit(t, storetest.Open(t, rdb, store.Options{Logger: slog.New(slog.DiscardHandler)}))
 	for _, sent := range []bool{false, true} { // the breaker is open, and a later trial of it
-		redistest.Await(t, 30*time.Second, fmt.Sprintf("a cause that says %s, of a call that was sent: %t", want, sent), func() bool {
+		redistest.Await(t, 2*time.Minute, fmt.Sprintf("a cause that says %s, of a call that was sent: %t", want, sent), func() bool {
 			var said atomic.Bool
 			var callers sync.WaitGroup
 			for range 8 { // on a busy machine the calls of one would be too few to open a breaker
