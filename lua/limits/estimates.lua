@@ -26,12 +26,12 @@ end
 -- Redis refuses it. If the window begins with it, the others are of one whose counter was
 -- deleted.
 local function estimates_add(estimates, time, lease, estimate, rest, begins)
-  local set = try('ZADD', estimates, time + lease, estimate)
+  local old = begins and try('ZCARD', estimates) or 0
+  if type(old) == 'number' and old > 0 then
+    old = try('DEL', estimates)
+  end
+  local set = type(old) == 'table' and old or try('ZADD', estimates, time + lease, estimate)
   if type(set) == 'number' then
-    if begins and call('ZCARD', estimates) > 1 then
-      call('DEL', estimates)
-      call('ZADD', estimates, time + lease, estimate)
-    end
     -- A key lasts until its end is over, and before Redis 7.2 the clock moves within a
     -- script. So none of these estimates is there in the next window.
     set = try('PEXPIRE', estimates, max(rest - 2, 0))
