@@ -76,7 +76,8 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 	if err := l.check(ctx, subject, n); err != nil {
 		return Decision{}, err
 	}
-	w, began := waiting{subject: subject, n: n, most: most}, time.Now()
+	w := waiting{subject: subject, n: n, most: most}
+	var asked time.Time // for the last time
 	defer func() {
 		if w.room {
 			l.queues.Free()
@@ -86,10 +87,10 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 		if err := l.checkCost(n); err != nil { // other policies may count since it began to wait
 			return false, err
 		}
-		if most != nil { // its time does not begin anew
-			now := time.Now()
-			*most, began = *most-now.Sub(began), now
+		if most != nil && !asked.IsZero() { // its time does not begin anew
+			*most -= time.Since(asked)
 		}
+		asked = time.Now()
 		return w.under(ctx, l, cause)
 	})
 	l.tell(ctx, n, &w.d, err, w.took)
