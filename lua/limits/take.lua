@@ -31,9 +31,10 @@
 --          Instead, {TIME in milliseconds} if TIME is in no window of a calendar: then
 --          nothing was done
 -- effects  those of each kind, once for a run: SET with PX, INCRBY, PEXPIRE, RPUSH, LPOP and
---          LTRIM; before these for an estimate ZADD and PEXPIRE, or ZREM; for a window
---          without room INCRBY and ZREM of estimates, and INCRBY again if Redis refuses the
---          ZREM; at last SET with PX for a ban, if denials are counted
+--          LTRIM; before these for an estimate ZADD and PEXPIRE, or ZREM, and DEL if others
+--          are left of a window that was deleted; for a window without room INCRBY and ZREM
+--          of estimates, and INCRBY again if Redis refuses the ZREM; at last SET with PX for
+--          a ban, if denials are counted
 
 -- Reports whether a reply is an error that does not come from what the key holds.
 local function unreadable(reply)
