@@ -26,7 +26,7 @@
 // The provider is told that an event is done only after the handler has returned nil and
 // Redis has noted it. Otherwise the provider is told to send the event again. It is then
 // handled, unless Redis has noted by then that it was done. While Redis keeps its data, no
-// event of which it has noted that is handled again within the guard's Retention.
+// event that it has noted as done is handled again within the guard's Retention.
 //
 // If a process dies after the handler has booked and before Redis has noted it, or cannot
 // reach Redis until the claim's lease is over, it is not known whether the event is done. The

@@ -179,13 +179,11 @@ func TestAnInterruptedSaleLeavesNoKeys(t *testing.T) {
 	srv := redistest.NewStandalone(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	admin := srv.Admin(t)
-	go func() {
-		defer interrupt()
-		for admin.DBSize(ctx).Val() == 0 && ctx.Err() == nil { // until the sale is open
-			time.Sleep(time.Millisecond)
-		}
-	}()
-	if err := run(ctx, []string{"-redis", srv.AdminURL(), "-connections=20"}, io.Discard); !errors.Is(err, context.Canceled) {
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"-redis", srv.AdminURL(), "-connections=20"}, io.Discard) }()
+	redistest.Await(t, time.Minute, "the sale to open", func() bool { return admin.DBSize(t.Context()).Val() > 0 })
+	interrupt()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	if keys, err := backend.Keys(t.Context(), admin, "*"); err != nil || len(keys) > 0 {

@@ -216,7 +216,7 @@ func readGitHub(e *callback.Event) (entry, error) {
 		return nothing, err
 	}
 	s := event.Sponsorship
-	if s.ID == "" { // an event of another kind, of which many have the same actions
+	if s.ID == "" { // an event of another kind: many have the same actions
 		return nothing, nil
 	}
 	switch event.Action {
