@@ -56,7 +56,9 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request) {
 	if !reads(w, r) {
 		return
 	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" { // a page of another origin could hold all streams
+	asPost := *r // which is checked for its origin: a page of another one could hold all streams
+	asPost.Method = http.MethodPost
+	if http.NewCrossOriginProtection().Check(&asPost) != nil {
 		http.Error(w, "forbidden", http.StatusForbidden)
 		return
 	}

@@ -202,6 +202,9 @@ func TestOthersPagesOpenNoStream(t *testing.T) {
 			t.Errorf("a stream for what a browser calls %s: got %d, want %d", site, w.Code, want)
 		}
 	}
+	if w := ask(h, http.MethodGet, "/events", "Origin", "http://other.example"); w.Code != 403 { // without HTTPS, browsers say no more
+		t.Errorf("a stream for another origin: got %d, want 403", w.Code)
+	}
 }
 
 // noFlush hides what a writer has besides.

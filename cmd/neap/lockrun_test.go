@@ -371,7 +371,7 @@ func TestLockRunWhoseErrorsNobodyReads(t *testing.T) {
 			}
 			words := slices.Concat([]string{os.Args[0]}, lockRunArgs(p, "jobs", key, "--lease", "3s", "--", "sh", "-c", script))
 			j := startProcess(t, t.TempDir(), words, func(cmd *exec.Cmd) { cmd.Stderr = errs })
-			j.await(t, "up", "up\nup")
+			j.await(t, "up", "up\n"+"up")
 			neap(t, p.with("lock", "force", "jobs", key, "-y")...).wants(t, exitFound)
 			j.wants(t, exitLost)
 			j.gone(t, "child")

@@ -122,8 +122,8 @@ func (r *rejection) Unwrap() []error { return []error{ErrRejected, r.err} }
 // The endpoint acknowledges an event after the handler has finished with it and Redis has
 // noted that, and never before. It tells the provider to send again later
 //
-//   - if another delivery is handling the event, or another event of its order for longer
-//     than Serialize waits;
+//   - if another delivery is handling the event, or Serialize has waited in vain for another
+//     event of its order;
 //   - if the handler fails, panics or takes longer than the preset's Deadline;
 //   - if the claim was lost, Redis does not answer, whatever the guard's failure mode is, or
 //     the event is in doubt (idempotency.ErrInDoubt);

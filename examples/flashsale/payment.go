@@ -52,7 +52,7 @@ func (s *shop) buy(ctx context.Context) (status int, number string) {
 // awaited or was closed, and of refunds.
 func (s *shop) settle(ctx context.Context, e *callback.Event) error {
 	form, err := url.ParseQuery(string(e.Payload))
-	if err != nil || form.Has("gmt_refund") || form.Get("trade_status") != "TRADE_SUCCESS" {
+	if s := form.Get("trade_status"); err != nil || form.Has("gmt_refund") || s != "TRADE_SUCCESS" && s != "TRADE_FINISHED" {
 		return err
 	}
 	found, ok := s.orders.Load(e.Order)

@@ -97,7 +97,7 @@ func (a *account) settle(ctx context.Context, e *callback.Event) error {
 		return err
 	}
 	found, ok := a.orders.Load(e.Order)
-	if !ok || form.Has("gmt_refund") || form.Get("trade_status") != "TRADE_SUCCESS" {
+	if s := form.Get("trade_status"); !ok || form.Has("gmt_refund") || s != "TRADE_SUCCESS" && s != "TRADE_FINISHED" {
 		return nil
 	}
 	o := found.(*stock.Reservation)

@@ -35,7 +35,7 @@ func Start(ctx context.Context, args ...string) (*Process, error) {
 	}
 	out, err := p.StdoutPipe()
 	if err == nil {
-		err = p.Cmd.Start()
+		err = p.Start()
 	}
 	if err != nil {
 		return nil, err
