@@ -13,7 +13,7 @@ import (
 // passes, or when a lock is lost. Frameworks send an empty 200 for such a handler. Any
 // other answer is the handler's own and is taken as it is, whether or not the client
 // still listens. A handler that has concluded its claim has not given up: it has said how it
-// ended. One that has released its lock has not.
+// ended. One that has only released its lock has not said that.
 //
 // A gate further in may give the handler a context that ends earlier than that of a gate
 // outside. It tells the gates outside through the ending that it finds in the request's

@@ -74,11 +74,11 @@ type IdempotentOptions struct {
 	//   - a request that is in doubt (idempotency.ErrInDoubt),
 	//   - a result that cannot be read (idempotency.ErrUnreadable),
 	//   - after the handler: a claim that was lost to another request
-	//     (idempotency.ErrLost), a request that is in doubt from then on, and a result
-	//     that Redis did not confirm (a *script.Error). It goes on in the background,
-	//     and how that ends is told once more if it is one of the first two, or
-	//     idempotency.ErrDropped if it was given up. What the handler concluded by
-	//     itself is not told once more.
+	//     (idempotency.ErrLost), a request that is in doubt from then on, and a
+	//     conclusion that Redis did not confirm (a *script.Error). That goes on in the
+	//     background. If it ends there in a loss or a doubt, or is given up
+	//     (idempotency.ErrDropped), OnError is told once more, unless the handler
+	//     concluded by itself.
 	//
 	// After the handler the Request has only its context, method, host, path, query,
 	// route and peer. In the context idempotency.FromContext finds the claim with its

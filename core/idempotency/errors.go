@@ -32,8 +32,8 @@ var (
 	// lease, or the process slept. This process finds that out by itself. It wraps
 	// [ErrLost].
 	ErrExpired = fmt.Errorf("%w: its lease is over", ErrLost)
-	// ErrConcluded says that the holder has concluded the claim. When Redis has noted that
-	// the work is in doubt, the error of [Claim.Err] is [ErrInDoubt] too.
+	// ErrConcluded says that the holder has concluded the claim. When Redis has noted its
+	// doubt, the error of [Claim.Err] is [ErrInDoubt] too.
 	ErrConcluded = errors.New("idempotency: the claim is concluded")
 	// ErrDropped says that a conclusion was given up in the background, as Stats.Dropped
 	// counts. OnError of gate.Idempotent is told of it.

@@ -117,8 +117,7 @@ const mostLearned = 3
 
 // decided calls decide with the limiter that decides about a subject. If the subject has other policies
 // than this process knows, it learns them and calls decide again. If it cannot, it calls decide with the
-// cause, and then it is to decide once without Redis. decide reports whether Redis has decided
-// before.
+// cause; decide then decides once without Redis. decide reports whether Redis has decided before.
 func (l *Limiter) decided(ctx context.Context, subject string, decide func(l *Limiter, cause error) (answered bool, err error)) error {
 	if l.overrides == nil {
 		_, err := decide(l, nil)

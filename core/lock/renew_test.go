@@ -374,6 +374,9 @@ func TestMaxHold(t *testing.T) {
 						}
 					}
 					f.answer(func(int, call) (any, error) { return int64(0), nil })
+					if err := held.Extend(t.Context(), time.Minute); !errors.Is(err, lock.ErrMaxHold) {
+						t.Errorf("Extend after MaxHold: got %v, want ErrMaxHold", err)
+					}
 					if err := held.Release(t.Context()); !errors.Is(err, lock.ErrMaxHold) {
 						t.Errorf("Release after MaxHold: got %v, want ErrMaxHold", err)
 					}

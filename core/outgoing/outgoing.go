@@ -51,7 +51,8 @@ type Calls struct {
 var ErrOnHold = errors.New("outgoing: the subject is on hold, because its last answer said so")
 
 // New returns the Calls of a limiter, which needs Options.Holds. The error joins every
-// fault, each with its field and the remedy. It sends nothing.
+// fault, each with its field and the remedy. New panics on a limiter or a Concurrency that no
+// New has made. It sends nothing.
 func New(limiter *limit.Limiter, opts *Options) (*Calls, error) {
 	var own Options
 	if opts != nil {

@@ -24,7 +24,8 @@
 --          if only the time was asked for, or if the caller knows the clock of another
 --          server; {0, TIME in milliseconds} if TIME is in no window of a calendar
 -- effects  SET of the marker with PX, first; SET with PX, INCRBY, LREM, PEXPIRE, ZREM of an
---          estimate, and DEL of what is then empty, or of the marker if nothing changed;
+--          estimate, and DEL of what is then empty, of estimates that are left when a window
+--          begins, or of the marker if nothing changed;
 --          nothing if the marker is there
 local reply, size = {now, 0}, 2
 for i = 1, count do

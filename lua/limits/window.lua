@@ -39,7 +39,8 @@ end
 
 -- Returns what is used, and how long the window still lasts, after some permits more. longest
 -- is how long a window lasts that begins now, and apart the least time between the ends of two
--- windows. While a window runs, only its own estimates are there.
+-- windows. While a window runs that a policy with a lease began, only its own estimates are
+-- there.
 local function window_settle(key, more, told, longest, apart, most, estimates, estimate)
   local stored = try('GET', key)
   local held, left = stored and whole(stored), 0

@@ -73,6 +73,37 @@ func TestAColdClusterClientEndsWithTheBudget(t *testing.T) {
 	})
 }
 
+// TestAnAnswerWarmsAClusterClient: from then on, callers call it on their own goroutines.
+func TestAnAnswerWarmsAClusterClient(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	rdb.AddHook(answers{})
+	client, err := NewClient(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Do(t.Context(), one(t), time.Minute, nil); err != nil || client.cold.Load() {
+		t.Errorf("after an answer: got %v, cold %t, want it warm", err, client.cold.Load())
+	}
+}
+
+// answers is a hook that answers by itself.
+type answers struct{ redis.Hook }
+
+func (answers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		cmd.(*wire.Command).SetVal(int64(7))
+		return nil
+	}
+}
+
 // neverAnswers is a client that waits for the end of the context.
 type neverAnswers struct{}
 

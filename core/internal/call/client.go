@@ -153,7 +153,7 @@ func (cl *Client) process(call *sent, attempt int, line []any) (*wire.Command, e
 	ctx := call.real()
 	sent, over := ctx, context.CancelFunc(func() {})
 	switch {
-	case cl.inline: // at the caller's own deadline, the client would close the connection; nor does a cold one heed it
+	case cl.inline: // at the caller's own deadline, the client would close the connection; a cold ClusterClient heeds none
 		sent, over = context.WithDeadline(context.WithoutCancel(ctx), call.due())
 	case cl.known:
 		background.NoDeadlines()
