@@ -16,12 +16,12 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/grpclimit"
-	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // oneEach admits a call an hour of each subject.
 func oneEach() *limit.Limiter {
-	limiter, err := limit.New(redistest.Embedded(), "grpc", []limit.Policy{
+	limiter, err := limit.New(storetest.Embedded(), "grpc", []limit.Policy{
 		limit.FixedWindow{Limit: 1, Window: time.Hour},
 	}, &limit.Options{Holds: true})
 	if err != nil {

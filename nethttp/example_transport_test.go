@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -18,7 +18,7 @@ func ExampleNewTransport() {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer partner.Close()
-	limiter, err := limit.New(redistest.Embedded(), "partner", []limit.Policy{
+	limiter, err := limit.New(storetest.Embedded(), "partner", []limit.Policy{
 		limit.TokenBucket{Rate: 90, Per: time.Minute, Burst: 5},
 	}, &limit.Options{Holds: true})
 	if err != nil {

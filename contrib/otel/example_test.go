@@ -11,12 +11,12 @@ import (
 
 	neapotel "github.com/neap-go/neap/contrib/otel"
 	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func ExampleObserve() {
 	ctx := context.Background()
-	rdb := redistest.Embedded() // a go-redis client, or a store
+	rdb := storetest.Embedded() // a go-redis client, or a store
 	reader := metric.NewManualReader()
 	stop, err := neapotel.Observe(rdb, &neapotel.Options{ // nil is the global provider
 		MeterProvider: metric.NewMeterProvider(metric.WithReader(reader)),

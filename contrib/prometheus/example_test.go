@@ -14,11 +14,11 @@ import (
 
 	neapprometheus "github.com/neap-go/neap/contrib/prometheus"
 	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func ExampleNew() {
-	rdb := redistest.Embedded() // a go-redis client, or a store
+	rdb := storetest.Embedded() // a go-redis client, or a store
 	collector, err := neapprometheus.New(rdb, nil)
 	if err != nil {
 		log.Fatal(err)

@@ -11,13 +11,13 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/nethttp"
 )
 
 // newGuard has a Redis of its own, which ends with the tests.
 func newGuard(name string, policy idempotency.Policy) *idempotency.Guard {
-	g, err := idempotency.New(redistest.Embedded(), name, policy, nil)
+	g, err := idempotency.New(storetest.Embedded(), name, policy, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

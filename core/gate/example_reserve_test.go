@@ -15,11 +15,12 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/nethttp"
 )
 
 func ExampleReserve() {
-	rdb := redistest.Embedded() // stands for your go-redis client
+	rdb := storetest.Embedded() // stands for your go-redis client
 	sale, err := stock.New(rdb, "sale", nil)
 	if err != nil {
 		log.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/core/inflight"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
-	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -304,7 +304,7 @@ func ExampleConcurrency() {
 
 // newLocker has a Redis of its own, which ends with the tests.
 func newLocker(name string) *lock.Locker {
-	l, err := lock.New(redistest.Embedded(), name, nil)
+	l, err := lock.New(storetest.Embedded(), name, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -354,7 +354,7 @@ func TestExclusiveLostWhileTheHandlerRuns(t *testing.T) {
 		forced bool
 		want   error
 	}{
-		"forced":     {lock.Options{Lease: 6 * time.Second}, true, lock.ErrLost},
+		"forced":     {lock.Options{Lease: 15 * time.Second}, true, lock.ErrLost},
 		"a lease":    {lock.Options{Lease: 6 * time.Second, NoRenewal: true}, false, lock.ErrExpired},
 		"held it up": {lock.Options{MaxHold: 6 * time.Second}, false, lock.ErrMaxHold},
 	} {

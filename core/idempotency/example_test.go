@@ -7,14 +7,14 @@ import (
 	"log"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // connect stands for connecting to your Redis.
-func connect() *redis.Client { return redistest.Embedded() }
+func connect() script.Client { return storetest.Embedded() }
 
 func ExampleNew() {
 	guard, err := idempotency.New(connect(), "orders", idempotency.Reject{}, &idempotency.Options{
@@ -208,7 +208,7 @@ func ExampleFromContext() {
 
 // Redis is away, and the database has a unique key.
 func ExampleGuard_WithFail() {
-	rdb := connect()
+	rdb := redistest.Embedded()
 	guard, err := idempotency.New(rdb, "orders", idempotency.Retry{}, nil)
 	if err != nil {
 		log.Fatal(err)

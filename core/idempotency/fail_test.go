@@ -49,7 +49,7 @@ func TestRunUnguarded(t *testing.T) {
 				t.Parallel()
 				srv := redistest.NewStandalone(t)
 				prefix := srv.Prefix(t)
-				g := unguarded(t, guardOf(t, srv.Client(t), prefix, its, &idempotency.Options{Budget: 500 * time.Millisecond}))
+				g := unguarded(t, guardOf(t, srv.Client(t), prefix, its, &idempotency.Options{Budget: 2 * time.Second}))
 				other := guardOf(t, srv.Client(t), prefix, its, nil)
 				warm(t, g, other)
 				outage[0](srv, t)
@@ -102,7 +102,7 @@ func TestARunWhoseAnswerIsLost(t *testing.T) {
 			"unknown": {idempotency.Unknown(), idempotency.Free},
 		} {
 			lossy := &lost{UniversalClient: rdb, says: io.EOF}
-			g := unguarded(t, guard(t, lossy, prefix, &idempotency.Options{Budget: 500 * time.Millisecond}))
+			g := unguarded(t, guard(t, lossy, prefix, &idempotency.Options{Budget: 2 * time.Second}))
 			other := guard(t, rdb, prefix, nil)
 			warm(t, g, other)
 			lossy.loses.Store(&beginSHA)

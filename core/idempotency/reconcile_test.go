@@ -33,9 +33,10 @@ func TestReconcileThatAsksAnotherGuard(t *testing.T) {
 	_, rdb := redistest.Miniredis(t)
 	books := errors.New("the books are closed")
 	var finds error
-	g := reconciling(t, rdb, rdb, "p", func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+	dead(t, rdb, "p", "key")
+	g := guardOf(t, rdb, "p", idempotency.Reconcile{Find: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
 		return idempotency.Unknown(), fmt.Errorf("of Find: %w", finds)
-	})
+	}}, nil)
 	for _, finds = range []error{
 		idempotency.ErrInFlight, idempotency.ErrMismatch, idempotency.ErrNoResult, idempotency.ErrUnreadable, books,
 	} {

@@ -94,7 +94,7 @@ func TestAcquireAllDoesNotOvertake(t *testing.T) {
 func TestTheLossOfOneLockEndsTheContextOfAll(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, &lock.Options{Lease: 3 * time.Second})
+		l := locker(t, rdb, prefix, &lock.Options{Lease: 15 * time.Second})
 		other := locker(t, rdb, prefix, nil)
 		err := l.DoAll(t.Context(), []string{"a", "b", "c"}, func(ctx context.Context, held *lock.Locks) error {
 			if was, err := other.ForceRelease(t.Context(), "b"); !was || err != nil {

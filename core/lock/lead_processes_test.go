@@ -17,12 +17,12 @@ import (
 )
 
 // leaderTTL is short because the test waits for it after each leader that it kills.
-const leaderTTL = 2 * time.Second
+const leaderTTL = 6 * time.Second
 
 // leaderChild prints "leads <fence>" when it leads, and "ends" when its function's
 // context has ended. When it has read a line and Lead has returned, it prints "over".
 func leaderChild(words []string) {
-	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: leaderTTL})
+	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: leaderTTL, Budget: 2 * time.Second})
 	if err != nil {
 		panic(err)
 	}

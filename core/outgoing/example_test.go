@@ -8,12 +8,12 @@ import (
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/outgoing"
-	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func ExampleNew() {
 	ctx := context.Background()
-	limiter, err := limit.New(redistest.Embedded(), "example", []limit.Policy{
+	limiter, err := limit.New(storetest.Embedded(), "example", []limit.Policy{
 		limit.TokenBucket{Rate: 90, Per: time.Minute, Burst: 5},
 	}, &limit.Options{Holds: true})
 	if err != nil {

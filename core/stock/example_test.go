@@ -7,14 +7,13 @@ import (
 	"log"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
-	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // connect stands for connecting to your Redis.
-func connect() *redis.Client { return redistest.Embedded() }
+func connect() script.Client { return storetest.Embedded() }
 
 func ExampleNew() {
 	ctx := context.Background()

@@ -126,17 +126,18 @@ func TestFirstContactConnectsToAllMasters(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t)
 	var dialled sync.Map
-	l := aLimit(t, cluster.Client(t, func(o *redis.ClusterOptions) {
+	rdb := cluster.Client(t, func(o *redis.ClusterOptions) {
 		o.Addrs = o.Addrs[:1] // it learns of the others
 		o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 			dialled.Store(address, true)
 			return new(net.Dialer).DialContext(ctx, network, address)
 		}
-	}))
+	})
+	l := aLimit(t, storetest.Open(t, rdb, store.Options{FirstContact: time.Minute}))
 	if _, err := l.Take(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Await(t, defaultFirstContact*10, "connections to all masters", func() bool {
+	redistest.Await(t, time.Minute, "connections to all masters", func() bool {
 		for _, node := range cluster.Nodes() {
 			if _, ok := dialled.Load(node.Addr()); !ok {
 				return false

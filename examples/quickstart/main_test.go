@@ -153,11 +153,12 @@ func serving(t *testing.T, args ...string) string {
 		}
 		close(url)
 	}()
+	var at string
 	t.Cleanup(func() {
 		stop()
 		// A connection that the client has dialed and not used keeps Fiber serving.
 		redistest.Await(t, 30*time.Second, "it to end", func() bool {
-			kept.CloseIdleConnections()
+			clientOf(strings.TrimPrefix(at, "http://")).CloseIdleConnections()
 			select {
 			case code := <-ended:
 				if code != 0 {
@@ -169,8 +170,7 @@ func serving(t *testing.T, args ...string) string {
 			}
 		})
 	})
-	at, ok := <-url
-	if !ok {
+	if at = <-url; at == "" {
 		t.Fatalf("got no address from %q, want one: %s", args, stderr.String())
 	}
 	return at

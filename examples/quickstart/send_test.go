@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -30,9 +31,14 @@ type reply struct {
 	body   string
 }
 
-// kept has connections of its own: each httptest.Server that ends closes those of
-// http.DefaultClient, also for a request that is about to be sent.
-var kept = &http.Client{Transport: &http.Transport{}}
+// clients has a client for each server. Closing idle connections may also close one whose
+// answer, without a body, is about to be told.
+var clients sync.Map
+
+func clientOf(address string) *http.Client {
+	c, _ := clients.LoadOrStore(address, &http.Client{Transport: &http.Transport{}})
+	return c.(*http.Client)
+}
 
 // must sends a request that has to be answered.
 func must(t *testing.T, method, url, body string, header http.Header) reply {
@@ -42,7 +48,7 @@ func must(t *testing.T, method, url, body string, header http.Header) reply {
 		t.Fatal(err)
 	}
 	r.Header = header
-	response, err := kept.Do(r)
+	response, err := clientOf(r.URL.Host).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

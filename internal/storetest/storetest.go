@@ -3,6 +3,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
@@ -34,6 +35,16 @@ func Open(tb testing.TB, rdb script.Client, opts store.Options) *store.Store {
 // Child is At for a child process of a test, as redistest.ChildClient is.
 func Child(addr, prefix string) *store.Store {
 	st, err := store.Open(redistest.ChildClient(addr), &store.Options{Prefix: prefix})
+	if err != nil {
+		panic(err)
+	}
+	return st
+}
+
+// Embedded is a store of redistest.Embedded whose calls have a minute, for examples in the
+// documentation: a busy machine must not decide what they print.
+func Embedded() *store.Store {
+	st, err := store.Open(redistest.Embedded(), &store.Options{Budget: time.Minute})
 	if err != nil {
 		panic(err)
 	}
