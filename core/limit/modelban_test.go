@@ -73,6 +73,16 @@ func (m *model) banned(now int64) (left time.Duration) {
 	return left
 }
 
+// bars returns how many policies ban the subject, and 0 if only one can.
+func (m *model) bars(now int64) (n int) {
+	can := 0
+	for _, p := range m.parts {
+		can += btoi(p.bans != nil)
+		n += btoi(p.bans.left(now) > 0)
+	}
+	return n * btoi(can > 1)
+}
+
 // over reports whether there was a ban or a denial that does not count any more.
 func (b *banState) over(rule *limit.Ban, now int64) bool {
 	return b != nil && (b.length > 0 && b.left(now) == 0 || b.denials > 0 && now/1000-b.from >= rule.Within.Milliseconds())
