@@ -95,7 +95,7 @@ func (g guardLine) says() string {
 
 // confirm asks, and looks that the key is then as it was: an answer takes a person time.
 func (g guardLine) confirm(ctx context.Context, a *app, guard *idempotency.Guard, yes bool, question string) error {
-	if err := a.confirm(ctx, yes, g.Key+" is "+g.says()+". "+question); err != nil {
+	if err := a.confirm(ctx, yes, g.Key+" is "+g.says()+". "+question); err != nil || yes {
 		return err
 	}
 	now, err := guard.Inspect(ctx, g.Key)
