@@ -25,7 +25,9 @@ type Options struct {
 	// second waits for the first, as long as lock.Options.Wait says, also past the deadline.
 	// If that is in vain, it is answered with Later, and OnError is told (lock.ErrHeld). As
 	// must not have made it. An event without an Order waits for no other, and OnError is
-	// told ([ErrNoOrder]). It costs two more round trips for each event that need not wait.
+	// told ([ErrNoOrder]). The events of one delivery are handled one after the other, so
+	// those behind it wait, too. It costs two more round trips for each event that need not
+	// wait.
 	Serialize *lock.Locker
 	// DistinctDeliveries makes two deliveries with equal bytes and different ids two
 	// events. It is for a preset with UnsignedID, such as [GitHub], and New refuses it for
@@ -45,9 +47,12 @@ type Options struct {
 	//     ([ErrCannotVerify]);
 	//   - a malformed delivery ([ErrMalformed]);
 	//   - an error of the handler, or a panic of Verify or of the handler;
-	//   - a claim that was lost, or a lock of Serialize that was held for too long;
+	//   - a claim that was lost or is in doubt from then on, or a lock of Serialize that was held
+	//     for too long;
 	//   - a deadline that passed ([ErrDeadline]);
-	//   - a Redis that did not answer.
+	//   - a Redis that did not answer. The conclusion of an event goes on in the background.
+	//     If it ends there in a loss (idempotency.ErrLost: another delivery has handled the
+	//     event too) or a doubt, or is given up (idempotency.ErrDropped), that is told once more.
 	//
 	// It is also told of a rejection ([ErrRejected]), of a lock of Serialize that was not
 	// given back, of an event that Serialize cannot keep apart ([ErrNoOrder]), and of an
@@ -86,8 +91,8 @@ var (
 	// an event that waits for Options.Serialize. If Verify took too long, the handler is not
 	// called.
 	ErrDeadline = errors.New("callback: the deadline passed")
-	// ErrRejected says that the handler has rejected an event: the error of [Reject] is this
-	// one, beside the handler's reason.
+	// ErrRejected says that the handler has rejected an event: the error of [Reject] wraps
+	// this one, beside the handler's reason.
 	ErrRejected = errors.New("callback: the event was rejected")
 	// ErrAnotherDelivery says that an event was not handled, because one with the same
 	// Transition was handled before under another DeliveryID, or is being handled. The answer
@@ -102,7 +107,7 @@ var (
 )
 
 // Reject returns the error that a Handler returns for an event that it will never accept,
-// such as a payment of a wrong amount. The rejection is remembered, and the event is not
+// such as a payment of a wrong amount; any error that wraps [ErrRejected] means the same. The rejection is remembered, and the event is not
 // given to the handler again. The error wraps err and [ErrRejected]; a nil err is allowed.
 func Reject(err error) error {
 	if err == nil {

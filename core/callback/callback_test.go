@@ -3,6 +3,7 @@ package callback_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,8 +124,12 @@ func TestRejected(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
 		reject := func(context.Context, *callback.Event) error { return callback.Reject(errBook) }
-		for name, ack := range map[string]bool{"Refused": false, "Acknowledged": true} {
-			s, p := &shop{handle: reject}, callback.Alipay()
+		wrap := func(context.Context, *callback.Event) error {
+			return fmt.Errorf("%w: %w", callback.ErrRejected, errBook)
+		}
+		for name, handle := range map[string]callback.Handler{"Refused": reject, "Acknowledged": reject, "wrapped": wrap} {
+			ack := name == "Acknowledged"
+			s, p := &shop{handle: handle}, callback.Alipay()
 			h := endpoint(t, p, guard(t, rdb, prefix+name, idempotency.Options{}), s, callback.Options{AckRejected: ack})
 			want := p.Refused
 			if ack {

@@ -3,8 +3,12 @@ package callback_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
@@ -73,4 +77,34 @@ func TestRedisAway(t *testing.T) {
 	if runs, _ := s.counts(); runs != 1 {
 		t.Errorf("got %d runs, want 1", runs)
 	}
+}
+
+// TestHowTheBackgroundEndsIsTold: the booking was not noted, and another delivery has booked too
+// when Redis is back.
+func TestHowTheBackgroundEndsIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, redistest.Bubble(t))}
+		to := func(rdb redis.UniversalClient, s *shop) http.Handler {
+			return endpoint(t, callback.Alipay(), guard(t, rdb, "neap", idempotency.Options{Lease: 30 * time.Second}), s, callback.Options{})
+		}
+		first, second := new(shop), new(shop)
+		first.handle = func(context.Context, *callback.Event) error {
+			rdb.Cut("refused")
+			return nil
+		}
+		deliver(to(rdb, first), alipayForm).is(t, callback.Alipay().Later)
+		time.Sleep(time.Minute) // the lease
+		deliver(to(rdb.Client, second), alipayForm).is(t, callback.Alipay().Done)
+		second.once(t, 1)
+		if first.heard(idempotency.ErrLost) {
+			t.Errorf("before Redis is back: the hook got %v, want no %v", first.told, idempotency.ErrLost)
+		}
+		rdb.Mend()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !first.heard(idempotency.ErrLost) {
+			t.Errorf("when Redis is back: the hook got %v, want %v", first.told, idempotency.ErrLost)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/internal/undo"
 )
 
 // verdict is what became of an event. The worst verdict of a delivery counts.
@@ -24,7 +25,7 @@ const (
 	resultRejected = "rejected"
 )
 
-// run handles all events, also after one that fails: the others do not wait for it.
+// run handles the events one after the other, also after one that fails.
 func (e *Endpoint) run(ctx context.Context, events []*Event) verdict {
 	worst := done
 	for _, event := range events {
@@ -85,11 +86,10 @@ func (e *Endpoint) fingerprint(event *Event) string {
 func (e *Endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	ctx := claim.Context()
 	event.Attempt, event.Fence = claim.Attempt(), claim.Fence()
-	outcome := idempotency.Unknown()
+	outcome, over := idempotency.Unknown(), error(nil)
 	v = later
 	defer func() {
-		if err := claim.Conclude(ctx, outcome); err != nil {
-			e.tellOf(ctx, event, err)
+		if !e.conclude(claim, event, outcome, over) {
 			v = later
 		}
 	}()
@@ -101,11 +101,11 @@ func (e *Endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	}
 	defer release()
 	err = e.handle(ctx, event)
-	over := claim.Err() // the claim is lost, or the handler has concluded it with an outcome that is not known here
-	switch _, rejects := errors.AsType[*rejection](err); {
+	over = claim.Err() // the claim is lost, or the handler has concluded it with an outcome that is not known here
+	switch {
 	case err == nil:
 		outcome, v = idempotency.DoneWith([]byte(resultDone)), done
-	case rejects:
+	case errors.Is(err, ErrRejected):
 		e.tellOf(ctx, event, err)
 		outcome, v = idempotency.DoneWith([]byte(resultRejected)), rejected
 	default:
@@ -116,6 +116,24 @@ func (e *Endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 		v = later
 	}
 	return v
+}
+
+// conclude reports whether Redis has noted the outcome. What becomes of it in the background is
+// told afterwards, and a doubt is told unless over told of it.
+func (e *Endpoint) conclude(claim *idempotency.Claim, event *Event, outcome idempotency.Outcome, over error) bool {
+	ctx, told := claim.Context(), make(chan struct{})
+	defer close(told)
+	err := claim.Conclude(undo.WithDropped(ctx, func(err error) {
+		<-told
+		e.tellOf(ctx, event, err)
+	}), outcome)
+	if err == nil && over == nil && errors.Is(claim.Err(), idempotency.ErrInDoubt) {
+		err = idempotency.ErrInDoubt
+	}
+	if err != nil {
+		e.tellOf(ctx, event, err)
+	}
+	return err == nil
 }
 
 // stopped makes an error of a panic. Without a cause, it makes one of a goroutine that

@@ -36,7 +36,7 @@ var (
 	// doubt, the error of [Claim.Err] is [ErrInDoubt] too.
 	ErrConcluded = errors.New("idempotency: the claim is concluded")
 	// ErrDropped says that a conclusion was given up in the background, as Stats.Dropped
-	// counts. OnError of gate.Idempotent is told of it.
+	// counts. OnError of gate.Idempotent and of core/callback is told of it.
 	ErrDropped = errors.New("idempotency: Redis did not confirm the conclusion, and it is not repeated any more: Inspect the key")
 
 	errDoubted = fmt.Errorf("%w, and the work is: %w", ErrConcluded, ErrInDoubt)
