@@ -187,7 +187,8 @@ var errNoURL = errors.New("nethttp: the request has no URL")
 var ports = map[string]string{"http": "80", "https": "443"}
 
 // host is the subject of a request without a key: the host, and the port unless it is that
-// of the scheme. All spellings that net/http connects to one server are one subject.
+// of the scheme. All spellings that net/http connects to one server are one subject, but for
+// a name beyond ASCII and its Punycode.
 func host(r *http.Request) (string, error) {
 	if r.URL == nil {
 		return "", errNoURL

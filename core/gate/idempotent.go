@@ -45,7 +45,8 @@ import (
 // that was set outside. It does not end when the client goes away, because the client
 // will come back for the answer. A handler may give up because another context has ended,
 // such as that of the client, which middleware has kept. Let it then answer with a
-// status, because an empty 200 is stored.
+// status, because an empty 200 is stored. It is not if the handler has released a lock of
+// [Exclusive].
 //
 // # What is stored
 //

@@ -78,8 +78,8 @@ type ReserveOptions struct {
 //
 //   - an answer of 400 and above, a panic, or a returned error,
 //   - a refusal by a gate further in ([Reply.Refused]),
-//   - an empty 200 if the request's context has ended: the handler gave up because its
-//     client went away.
+//   - an empty 200 if the request's context has ended, or that of a gate further in: the
+//     handler gave up because its client went away or a lock was lost or released.
 //
 // This is done before the response has ended, unless the handler flushed all of it, and
 // whether or not the client still listens. A handler that confirms or cancels by itself

@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/ginlimit"
 	"github.com/neap-go/neap/nethttp"
@@ -55,7 +56,8 @@ func why(err error) string {
 		callback.ErrRejected, idempotency.ErrInDoubt,
 		callback.ErrUnverified, callback.ErrCannotVerify, callback.ErrMalformed, callback.ErrDeadline, callback.ErrAnotherDelivery, callback.ErrNoOrder,
 		gate.ErrBodyTooLarge, gate.ErrBodyBroken, gate.ErrBodyConsumed,
-		idempotency.ErrUnreadable, idempotency.ErrLost, idempotency.ErrConcluded,
+		idempotency.ErrUnreadable, idempotency.ErrLost, idempotency.ErrConcluded, idempotency.ErrDropped,
+		lock.ErrHeld, lock.ErrLost, lock.ErrExpired, lock.ErrTakenByOther,
 		script.ErrNotExecuted, script.ErrMaybeExecuted, script.ErrConfiguration, script.ErrFailed,
 	} {
 		if errors.Is(err, kind) {

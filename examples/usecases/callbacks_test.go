@@ -22,6 +22,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/gatefake"
 	"github.com/neap-go/neap/nethttp"
@@ -103,6 +104,7 @@ func TestWhy(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []error{
 		callback.ErrUnverified, gate.ErrBodyConsumed, script.ErrConfiguration, idempotency.ErrUnreadable, idempotency.ErrConcluded,
+		idempotency.ErrDropped, lock.ErrHeld, lock.ErrExpired,
 	} {
 		if got, want := why(fmt.Errorf("%w: alice", kind)), kind.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
