@@ -56,13 +56,10 @@ func (d *Decision) Refund(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	longest, took := l.longest(q)
+	_, took := l.longest(q)
 	switch {
 	case !took:
 		c.end(concluded)
-	case time.Since(q.Answered) >= longest:
-		c.end(concluded)
-		return errTooLate
 	case !q.local:
 		_, err := c.finish(ctx)
 		return err

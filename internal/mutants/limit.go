@@ -88,7 +88,7 @@ var limitBugs = []source{
 		{"to ask for an override prolongs it", "case l.remote == nil && duration < 0:", "case l.remote == nil && duration < -1:"},
 		{"an override by a process is news to it", "\tl.overrides.learn(subject, text, asked.Add(time.Duration(duration)*time.Millisecond))\n\tl.changed", "\tl.changed"},
 		{"a cost that only an override allows is an error", "if err == nil || l.overrides == nil || l.remote == nil", "if true || l.remote == nil"},
-		{"a wait learns of three overrides in all", "if answered {", "if false {"},
+		{"a wait learns of three overrides in all", "if answered {", "if answered && false {"},
 	}},
 	{"core/limit/overrides.go", []bug{
 		{"a process uses an override that has ended", "if !ok || !now.Before(known.until) {", "if !ok {"},
@@ -130,16 +130,15 @@ var limitBugs = []source{
 		{"a shadow bounds the cost", "!r.Shadow && !r.Once && r.Limit < capacity", "!r.Once && r.Limit < capacity"},
 	}},
 	{"core/limit/refund.go", []bug{
-		{"a refund of long ago is sent", "case time.Since(q.Answered) >= longest:", "case false:"},
 		{"a denial is given back", "if q.Peek || q.denied {", "if q.Peek {"},
 	}},
 	{"core/limit/settle.go", []bug{
 		{"a log can be settled", "if r.Entries && !r.Once {", "if r.Entries && r.Shadow {"},
-		{"a settlement can be refunded", "s.After.request = l.refused", "s.After.request = q"},
 		{"a settlement leaves remembered denials", "func (l *Limiter) changed(subject string) {\n\tl.memory.Changed(subject)", "func (l *Limiter) changed(subject string) {"},
 		{"what is given back wakes no waiter", "\tl.queues.Changed(subject)\n", ""},
 	}},
 	{"core/limit/conclude.go", []bug{
+		{"a refund of long ago is sent", "c.how != settles && time.Since(q.Answered) >= longest {", "c.how != settles && longest < 0 {"},
 		{"a decision is settled twice", "if c.how != how || c.stage.Load() != concluding {", "if c.how != how {"},
 		{"a settlement becomes a refund", "if c.how != how || c.stage.Load() != concluding {", "if c.stage.Load() != concluding {"},
 		{"a conclusion is repeated beyond its marker", "return !c.until.IsZero() && time.Now().After(c.until)", "return false"},
