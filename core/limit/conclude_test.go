@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
@@ -88,6 +89,27 @@ func TestWhatIsBeingConcludedKeepsItsLease(t *testing.T) {
 		if left := tried(t, l, 0).Remaining; left != 300 {
 			t.Errorf("got %d left, want 300", left)
 		}
+	})
+}
+
+// TestADroppedConclusionIsTold to the gate that asked for it: Redis does not answer for as long as a
+// repetition is known.
+func TestADroppedConclusionIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, l, _ := deafIn(t)
+		rdb.loses.Store(true)
+		var told []error
+		d := tried(t, l, 100)
+		if _, err := d.Settle(undo.WithDropped(t.Context(), func(err error) { told = append(told, err) }), 40); !errors.As(err, new(*script.Error)) {
+			t.Errorf("Settle: got %v, want an error of Redis", err)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if dropped := new(limit.DroppedError); len(told) != 1 || !errors.As(told[0], &dropped) || dropped.Actual != 40 {
+			t.Errorf("got told %v, want once what it would have charged", told)
+		}
+		rdb.loses.Store(false)
 	})
 }
 

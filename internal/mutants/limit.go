@@ -147,7 +147,6 @@ var limitBugs = []source{
 		{"a dropped conclusion tells nobody", "background.Go(func() { told(err) })", "_, _ = err, told"},
 	}},
 	{"core/limit/internal/wire/clock.go", []bug{
-		{"a moment is taken for exact", "Soonest: s.at + micros(soonest-max(soonest, -soonest)/kind.Drift),", "Soonest: s.at + micros(soonest),"},
 		{"an old reading of the clock is used", "return s.got.Sub(of.Asked).Abs() > max(time.Since(of.Answered), 10*time.Second)", "return false"},
 	}},
 	{"core/limit/internal/denials/denials.go", []bug{
@@ -245,6 +244,18 @@ var kindBugs = []source{
 	{"core/limit/internal/kind/set.go", []bug{
 		{"policies are left out of a signature", "%d:%s:%t:%t:%s \", len(r.Tail)", "%d:%.0s:%t:%t:%s \", len(r.Tail)"},
 		{"terms are left out of a signature", "r.Shadow, r.Once, r.Kept)", "r.Shadow, false, r.Kept)"},
+	}},
+}
+
+// wireBugs are bugs in how Redis is asked, which the tests beside it must catch.
+var wireBugs = []source{
+	{"core/limit/internal/wire/clock.go", []bug{
+		{"a moment is taken for exact", "Soonest: s.at + micros(soonest-max(soonest, -soonest)/kind.Drift),", "Soonest: s.at + micros(soonest),"},
+		{"the end of a moment is taken for exact", "Latest:  s.at - micros(-latest-max(latest, -latest)/kind.Drift),", "Latest:  s.at + micros(latest),"},
+		{"a moment ends too soon by a microsecond", "Latest:  s.at - micros(-latest-", "Latest:  s.at + micros(latest+"},
+		{"a moment before the reading begins too late", "soonest-max(soonest, -soonest)/kind.Drift", "soonest-soonest/kind.Drift"},
+		{"a reading was made when it was asked for", "from.Sub(s.got), to.Sub(s.sent)", "from.Sub(s.sent), to.Sub(s.sent)"},
+		{"microseconds are cut off", "if d%time.Microsecond < 0 {", "if false {"},
 	}},
 }
 

@@ -85,6 +85,7 @@ var limitTests = withRows(map[string]string{
 	"a denial is given back":                                 "TestRefund",
 	"what is given back wakes no waiter":                     "TestWaitHearsOfWhatIsGivenBack|TestWhatIsGivenBackWakesWaitersOfWith",
 	"a settlement becomes a refund":                          "TestASecondCallWhileTheFirstIsRepeated",
+	"a dropped conclusion tells nobody":                      "TestADroppedConclusionIsTold",
 	"a wait learns of three overrides in all":                "TestAWaitOutlivesManyOverrides",
 	"a remembered log tells of a larger cost":                "Remember",
 	"the estimate of a denied request is renewed":            "Estimate",

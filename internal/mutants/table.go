@@ -44,6 +44,7 @@ var targets = []target{
 	{name: "core/lock", sources: lockBugs, tests: "^(TestAcquireAll|TestALoss|TestAPanicReleases|TestReleaseJoins|TestTheLossOfOneLock)"},
 	{name: "core/limit/internal/kind", sources: kindBugs, busy: true},
 	{name: "core/limit/internal/line", sources: lineBugs, busy: true},
+	{name: "core/limit/internal/wire", sources: wireBugs, busy: true},
 	{name: "core/limit", sources: slices.Concat(limitScripts, limitBugs), tests: "^TestTable$", instead: limitTests, busy: true, growing: true},
 }
 
