@@ -160,7 +160,7 @@ var limitBugs = []source{
 		{"entries of logs have no bound", "for b.entries > b.most*entriesPerState && b.cells.Len() > len(set.Rules) {", "for false {"},
 		{"a reset leaves the seed", "\t\tb.seeds.Remove(subject, set.Rules[i].Tail)\n", ""},
 		{"a reset in process forgets nothing", "\t\t\tb.cells.Remove(key)\n", ""},
-		{"a denial is kept in memory", "if resumed || charged && !of.Readings[i].Refused() {", "if true {"},
+		{"a denial is kept in memory", "if resumed || charged && !of.Readings[i].Refused() {", "if resumed || charged || true {"},
 	}},
 	{"core/limit/internal/cache/cache.go", []bug{
 		{"what is kept has no bound", "c.room = most / len(c.shards)", "c.room = 100 * most"},

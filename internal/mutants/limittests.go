@@ -86,6 +86,7 @@ var limitTests = withRows(map[string]string{
 	"what is given back wakes no waiter":                     "TestWaitHearsOfWhatIsGivenBack|TestWhatIsGivenBackWakesWaitersOfWith",
 	"a settlement becomes a refund":                          "TestASecondCallWhileTheFirstIsRepeated",
 	"a dropped conclusion tells nobody":                      "TestADroppedConclusionIsTold",
+	"entries of logs have no bound":                          "TestTheFallbackCannotBeFlooded",
 	"a wait learns of three overrides in all":                "TestAWaitOutlivesManyOverrides",
 	"a remembered log tells of a larger cost":                "Remember",
 	"the estimate of a denied request is renewed":            "Estimate",
