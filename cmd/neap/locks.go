@@ -90,23 +90,26 @@ func (l *lockForce) Run(ctx context.Context, a *app) error {
 	}
 	found := s.Held
 	if found {
-		if err := a.confirm(ctx, l.Yes, fmt.Sprintf(
-			"%s is held by %s, %s, which lapses in %s unless it is renewed. If the holder is alive, it goes on working beside the next one. End it?",
-			s.Key, s.Owner, count(s.Holds, "hold"), span(duration(s.Lease)))); err != nil {
+		if err := l.confirm(ctx, a, locker, s); err != nil {
 			return err
-		}
-		if !l.Yes { // an answer takes a person time
-			now, err := locker.Inspect(ctx, s.Key)
-			if err == nil && now.Fence != s.Fence {
-				err = errChanged
-			}
-			if err != nil {
-				return err
-			}
 		}
 		if found, err = locker.ForceRelease(ctx, s.Key); err != nil {
 			return err
 		}
 	}
 	return a.told(nil, done{l.Name, s.Key, found, []string{}}, s.Key+" is free.", s.Key+" was free already.")
+}
+
+// confirm asks, and looks that the lock is then as it was: an answer takes a person time.
+func (l *lockForce) confirm(ctx context.Context, a *app, locker *lock.Locker, s lockLine) error {
+	if err := a.confirm(ctx, l.Yes, fmt.Sprintf(
+		"%s is held by %s, %s, which lapses in %s unless it is renewed. If the holder is alive, it goes on working beside the next one. End it?",
+		s.Key, s.Owner, count(s.Holds, "hold"), span(duration(s.Lease)))); err != nil || l.Yes {
+		return err
+	}
+	now, err := locker.Inspect(ctx, s.Key)
+	if err == nil && now.Fence != s.Fence {
+		err = errChanged
+	}
+	return err
 }
