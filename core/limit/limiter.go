@@ -47,7 +47,7 @@ type Limiter struct {
 	overrides *overrides             // nil unless policies can be overridden
 	denials   func() *denials.Memory // that All remembers
 	origin    *Limiter               // that New made; With's limiters keep it alive
-	first     decider                // of a request that costs something
+	first     decider                // of a request that costs something: see deciders (layers.go)
 }
 
 // New makes a limiter whose state is in Redis. rdb is a go-redis client or a

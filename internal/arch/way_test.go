@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path"
 	"runtime"
 	"slices"
@@ -33,7 +34,7 @@ const (
 
 // TestTheWayToRedisIsStraight follows what a gate asks Redis on behalf of a request whose
 // caller is alone: it never comes back into a package that it has left. docs/design.md
-// describes the way.
+// describes the way, and names its files.
 func TestTheWayToRedisIsStraight(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -104,6 +105,15 @@ func check(t *testing.T, name string, way []runtime.Frame) {
 		t.Errorf("%s: got %d files and %d functions, want %d and %d at most:\n%s", name, len(files), len(functions), mostFiles, mostFunctions, strings.Join(functions, "\n"))
 	}
 	t.Logf("%s: %d files, %d functions: %s", name, len(files), len(functions), strings.Join(functions, " → "))
+	design, err := os.ReadFile("../../docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file := range files {
+		if !strings.Contains(string(design), "`"+path.Base(file)+"`") {
+			t.Errorf("%s: docs/design.md does not name %s", name, file)
+		}
+	}
 	for _, want := range []string{"nethttp", "core/gate", "core/store", "core/internal/queue", "core/internal/wire"} {
 		if !slices.Contains(packages, want) {
 			t.Errorf("%s: got the way %q, want it to lead through %s", name, packages, want)

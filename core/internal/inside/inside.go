@@ -13,7 +13,8 @@ import (
 	"github.com/neap-go/neap/core/internal/lease"
 )
 
-// Store is the inside of a store.Store.
+// Store is the inside of a store.Store. Its one implementation is within, in
+// core/store/inside.go.
 type Store interface {
 	// Send makes a call within that budget, or within Options.FirstContact. If the breaker
 	// of its server and budget is open, it fails at once, unless the script is essential.

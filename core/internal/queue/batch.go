@@ -67,7 +67,8 @@ func (all *Results) Batch() Result {
 	return all.greatest
 }
 
-// Server sends batches, and the calls of lone callers.
+// Server sends batches, and the calls of lone callers. That of a store is server, in
+// core/store/queue.go: a breaker, and the wire.Sender that has Send and SendLone.
 type Server interface {
 	// Send sends the calls of a batch. It returns when each call has its answer, or when
 	// no answer is expected any more. Several batches may be in flight at once.
