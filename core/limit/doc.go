@@ -58,6 +58,7 @@
 //   - If a process has no prepaid permits left, a decision may take two budgets.
 //   - If a process learns of a new [Limiter.Override], each further call has a budget of
 //     its own.
+//   - A hook of the client may wait for longer: see package store.
 //
 // If Redis is slow, gone or full, or refuses the client, the [store.FailMode] decides.
 // FailLocal, the default, applies the same policies in this process; FailOpen admits every

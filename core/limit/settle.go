@@ -49,8 +49,8 @@ type Settlement struct {
 // Settle is safe for concurrent use. It uses only the values of ctx and does not end
 // early with it. The error is [ErrSettle] if the decision cannot be settled, or the cost is
 // below 0; a cost above 2^53 counts as 2^53. It is a [*script.Error] if Redis did not confirm the call within about twice
-// the Budget. Settle then goes on in the background, through an open breaker, and keeps
-// the lease of the estimate meanwhile:
+// the Budget, or at once while the breaker is open. Settle then goes on in the background,
+// through an open breaker, and keeps the lease of the estimate meanwhile:
 //
 //   - It repeats the call for five minutes after the first one that may have run. A
 //     marker in Redis, which lives for ten minutes, prevents a second charge. As long as

@@ -28,6 +28,8 @@
 //     callers have less time than the budget, the store asks the server itself, one probe at
 //     a time, to find out whether it answers.
 //   - While several callers wait, their calls are sent together: see [Queued].
+//   - After a call that had no connection in time, the store makes one in the background, by
+//     PING, and one at a time for each server.
 //   - The log says once for each server and outage that Redis does not answer, and that
 //     it answers again. An [Observer] and [Store.Gauges] report the rest.
 //

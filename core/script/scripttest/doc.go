@@ -23,7 +23,9 @@
 //   - a write that leaves a key without a time to live;
 //   - a header that is not true, as [CheckHeader] does by itself, or that does not name a
 //     command with which the script writes;
-//   - a reply or an error that is not what the call expects.
+//   - a reply or an error that is not what the call expects;
+//   - an error that the script returns and that its callers would take for a proxy's, if the
+//     call has Fails.
 //
 // # Where the guarantee ends
 //
