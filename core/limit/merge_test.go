@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -240,6 +241,29 @@ func merged(t *testing.T, rdb *redis.Client, n int, policies []limit.Policy, ask
 		t.Error("got no merged call, want one at least")
 	}
 	return int(granted.Load())
+}
+
+// TestAShadowDeniesNobodyOfARun: each caller of a merged call is told what was left behind it,
+// although a shadow denies some of them.
+func TestAShadowDeniesNobodyOfARun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var left []int64
+		granted := merged(t, redistest.BubbleClient(t, redistest.Bubble(t)), 8, []limit.Policy{
+			limit.FixedWindow{Limit: 10, Window: time.Hour}, limit.Shadow(limit.FixedWindow{Limit: 3, Window: time.Hour}),
+		}, func(l *limit.Limiter, ctx context.Context, subject string) (limit.Decision, error) {
+			d, err := l.Take(ctx, subject)
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, d.Remaining)
+			return d, err
+		})
+		slices.Sort(left)
+		if want := []int64{2, 3, 4, 5, 6, 7, 8, 9}; granted != 8 || !slices.Equal(left, want) {
+			t.Errorf("eight of 10: got %d granted and %v left, want all, and %v", granted, left, want)
+		}
+	})
 }
 
 // heldFirst is a hook that holds the first command until it is open, and counts merged calls.

@@ -85,6 +85,29 @@ func TestPermitsAreGrantedDuringAnOutage(t *testing.T) {
 	})
 }
 
+// TestNoPermitIsGrantedAtItsEnd, whether the timer that gives them back has run or not. The bubble
+// may run either first.
+func TestNoPermitIsGrantedAtItsEnd(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			l, _, at := prepaidTo(t)
+			lasts := charged(t, l, "s").Lasts()
+			if _, next := l.accounts.Held("s", l.set); next != nil {
+				lasts = max(lasts, next.Lasts())
+			}
+			lost := errors.New("a lost connection")
+			at.lose.Store(&lost)
+			time.Sleep(lasts)
+			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, lost) {
+				t.Errorf("at their end: got %+v, %v, want no permit of those that were charged ahead, and %v", d, err, lost)
+			}
+			at.lose.Store(nil)
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 // TestPrepaidFiguresAge without a call to Redis.
 func TestPrepaidFiguresAge(t *testing.T) {
 	t.Parallel()

@@ -362,7 +362,12 @@ func TestResetEndsPermits(t *testing.T) {
 		if d, err := l.Take(t.Context(), "s"); err != nil || d.Remaining < 850 {
 			t.Errorf("after Reset: got %d left, %v, want 1000 except what is charged ahead", d.Remaining, err)
 		}
-		time.Sleep(2 * time.Second)
+		other := f.process(t)
+		before := must(other.TakeN(t.Context(), "s", 500))(t).Remaining
+		time.Sleep(2 * time.Second) // those that were charged before the Reset have ended: nothing comes back
+		if d := must(other.Peek(t.Context(), "s"))(t); d.Remaining > before+100 {
+			t.Errorf("when the permits have ended: got %d left, want %d, and what was charged ahead after the Reset", d.Remaining, before)
+		}
 	})
 }
 

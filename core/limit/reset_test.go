@@ -96,6 +96,24 @@ func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 	}
 }
 
+// TestADenialTakesNoRoom among what a process keeps.
+func TestADenialTakesNoRoom(t *testing.T) {
+	t.Parallel()
+	for _, p := range limit.Steady {
+		l := newTestLocal(t, &limit.Options{Holds: true}, p)
+		for i := range 10 {
+			subject := fmt.Sprint(i)
+			must(0, l.Hold(t.Context(), subject, time.Hour))(t)
+			if d := must(l.Take(t.Context(), subject))(t); d.Allowed {
+				t.Fatalf("%+v: got %+v, want a denial", p, d)
+			}
+		}
+		if n := l.Stats().LocalStates; n != 0 {
+			t.Errorf("%+v: got %d states kept of subjects that took nothing, want none", p, n)
+		}
+	}
+}
+
 // What was taken while Redis was away is stored in this process, and found there.
 func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 	t.Parallel()

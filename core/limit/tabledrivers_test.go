@@ -1,7 +1,9 @@
 package limit_test
 
 import (
+	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +47,8 @@ type processes struct {
 	dump  func() redistest.Dumped
 	clock *redistest.OnClock // of Redis; nil if it is that of the process
 	sent  func() int64       // counts the scripts that one sends; nil if it has no Redis
+	// hold holds what one sends, until release; nil if it has no Redis.
+	hold func() (release func())
 }
 
 var drivers = []driver{
@@ -103,9 +107,11 @@ func onServer(srv *redistest.Server, prefix string, rng *rand.Rand) func(*testin
 
 func sharing(t *testing.T, prefix string, connect func() *redis.Client) processes {
 	t.Helper()
-	rdb, hook := connect(), new(redistest.CountingHook)
+	rdb, hook, holds := connect(), new(redistest.CountingHook), new(holdingHook)
 	rdb.AddHook(hook)
+	rdb.AddHook(holds)
 	return processes{
+		hold: holds.hold,
 		one:  on(t, rdb, prefix),
 		sent: hook.Scripts.Load,
 		another: func() (maker, *redistest.CutClient) {
@@ -119,6 +125,40 @@ func sharing(t *testing.T, prefix string, connect func() *redis.Client) processe
 			}
 			return all
 		},
+	}
+}
+
+// holdingHook holds commands.
+type holdingHook struct{ held atomic.Pointer[chan struct{}] }
+
+func (h *holdingHook) hold() (release func()) {
+	held := make(chan struct{})
+	h.held.Store(&held)
+	return func() {
+		h.held.Store(nil)
+		close(held)
+	}
+}
+
+func (h *holdingHook) wait() {
+	if held := h.held.Load(); held != nil {
+		<-*held
+	}
+}
+
+func (*holdingHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *holdingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.wait()
+		return next(ctx, cmd)
+	}
+}
+
+func (h *holdingHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		h.wait()
+		return next(ctx, all)
 	}
 }
 

@@ -62,7 +62,8 @@ var features = []feature{
 		}
 		return s
 	}},
-	{name: "together", walks: 3, acts: []func(*walk){(*walk).together, (*walk).spoiledTogether}, change: func(rng *rand.Rand, s spec) spec {
+	{name: "together", walks: 2, acts: []func(*walk){(*walk).together, (*walk).together, (*walk).spoiledTogether, (*walk).ban}, change: func(rng *rand.Rand, s spec) spec {
+		s.shadow = rng.IntN(4) == 0
 		if rng.IntN(3) == 0 {
 			s.ban = randomBan(rng)
 		}

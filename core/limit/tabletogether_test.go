@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -20,7 +21,7 @@ type answer struct {
 }
 
 // together has callers of some subjects take at one moment, or of one subject if others are on
-// other servers. Some of their calls are merged. The decisions about a subject are those of one
+// other servers. Their calls wait together, so that some are merged. The decisions about a subject are those of one
 // caller after the other, in some order.
 func (w *walk) together() {
 	w.Helper()
@@ -30,6 +31,7 @@ func (w *walk) together() {
 	l := w.asks(w.rng.IntN(len(w.limiters)))
 	got := map[string][]*answer{}
 	var calling sync.WaitGroup
+	release := w.keepWaiting(&calling, l)
 	cost, peek := w.cost(), false
 	for range 2 + w.rng.IntN(10) {
 		if w.rng.IntN(3) == 0 { // else it is that of the one before: such calls are a run
@@ -55,6 +57,8 @@ func (w *walk) together() {
 			a.view = viewOf(a.decision)
 		})
 	}
+	synctest.Wait()
+	release()
 	calling.Wait()
 	for subject, all := range got {
 		m := w.model
@@ -87,6 +91,25 @@ func (w *walk) together() {
 			}
 		}
 	}
+}
+
+// keepWaiting has calls wait together until release, so that they are merged: the connections are in
+// use, by questions that change nothing.
+func (w *walk) keepWaiting(calling *sync.WaitGroup, l *limit.Limiter) (release func()) {
+	w.Helper()
+	if w.all.hold == nil {
+		return func() {}
+	}
+	release = w.all.hold()
+	for range 10 { // batches that a queue has in flight
+		calling.Go(func() {
+			if _, err := l.PeekN(w.Context(), "s", 0); err != nil {
+				w.Errorf("a question: got %v, want an answer", err)
+			}
+		})
+		synctest.Wait()
+	}
+	return release
 }
 
 // spoiledTogether has callers ask for a key that lives too long, or for ever, before one of them has

@@ -26,7 +26,7 @@ var limitTests = withRows(map[string]string{
 	"core/limit/internal/cells/bansbyend.go":  "Ban|Flood",
 	"core/limit/internal/wire/read.go":        features("together|kept|ban|hold"),
 	"core/limit/internal/cache/cache.go":      "Bounded",
-	"core/limit/internal/cells/seed.go":       features("outages") + "|Seed",
+	"core/limit/internal/cells/seed.go":       features("outages") + "|Seed|TestRedisGoesOnByItself",
 	"core/limit/internal/kind/share.go":       features("instances|outages"),
 	"core/limit/internal/kind/set.go":         features("ban|outages|all") + "|Binds|Shadow|With",
 	"core/limit/internal/kind/settle.go":      features("settle|instances|all"),
@@ -95,6 +95,8 @@ var limitTests = withRows(map[string]string{
 	"a ban reaches further than it is long":                  "TestABanDoesNotReachFurtherThanItIsLong",
 	"a log of entries to come tells more than a window":      "TestALogAhead",
 	"a kept bucket counts beyond what is exact":              "TestKeptBucketNeverDrifts",
+	"a denial is kept in memory":                             "TestADenialTakesNoRoom",
+	"a shadow denies the callers of a run":                   "TestAShadowDeniesNobodyOfARun",
 })
 
 // withRows adds the tests of each kind of policies.
