@@ -345,7 +345,7 @@ func (m *model) settle(now int64, r *receipt, actual int64) (forgiven int64) {
 // reset forgets what was taken and lifts a hold, and reports whether anything was in use.
 func (m *model) reset(now int64) (found bool) {
 	if m.hold != nil {
-		found = m.hold.left(now) > 0
+		found = !m.hold.told && m.hold.left(now) > 0 // or else Redis says whether it still lasts
 		*m.hold = banState{}
 	}
 	for _, p := range m.parts {

@@ -73,11 +73,11 @@ var features = []feature{
 	{name: "instances", acts: []func(*walk){(*walk).scale, (*walk).refund, (*walk).settle, (*walk).reset}, change: func(rng *rand.Rand, s spec) spec {
 		return shared(settled(rng, s))
 	}},
-	{name: "outages", walks: 10, on: "miniredis", outages: true, opts: limit.Options{Holds: true}, acts: append([]func(*walk){(*walk).hold}, outages...), change: func(rng *rand.Rand, s spec) spec {
+	{name: "outages", walks: 5, on: "miniredis", outages: true, opts: limit.Options{Holds: true}, acts: append([]func(*walk){(*walk).hold}, outages...), change: func(rng *rand.Rand, s spec) spec {
 		return banned(rng, shared(s))
 	}},
 	{
-		name: "outages of the changed", walks: 10, on: "miniredis", outages: true, changed: true, acts: outages, without: []string{"bucket", "fast"},
+		name: "outages of the changed", walks: 5, on: "miniredis", outages: true, changed: true, acts: outages, without: []string{"bucket", "fast"},
 		change: func(rng *rand.Rand, s spec) spec { return banned(rng, kept(rng, shared(s))) },
 	},
 	{name: "kept", without: []string{"bucket", "fast"}, acts: []func(*walk){(*walk).settle, (*walk).refund}, change: kept},
