@@ -53,7 +53,7 @@ test: redis ## run every test of the library, on miniredis, a real redis-server 
 	scripts/slow.sh 60 scripts/each-module.sh go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, full, direct, upgrade, a third of the mutants and of the servers, fuzz, check-all and release-check; each of them even if another fails
+nightly: ## run what takes long: soak, full, direct, upgrade, a seventh of the mutants, a third of the servers, fuzz, check-all and release-check; each of them even if another fails
 	@NIGHT=$$(expr $$(date +%j) + 0) $(MAKE) --no-print-directory --keep-going soak full direct upgrade mutants fuzz servers check-all release-check
 
 # Here one package follows the other, and one module the other: what one generates takes all

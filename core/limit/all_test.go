@@ -72,6 +72,9 @@ func TestAllEqualsAsking(t *testing.T) {
 					denied++
 				}
 				for _, d := range got.Decisions {
+					if !d.Allowed && d.RetryAfter > binding.RetryAfter {
+						t.Fatalf("%v: got %+v as the one that binds, want the denial that lasts longest: %+v", asks, binding, d)
+					}
 					if !want && d.Allowed {
 						given++
 					}

@@ -35,7 +35,9 @@ var limitTests = withRows(map[string]string{
 	"core/limit/internal/prepaid/accounts.go": "Prepaid|Permit|Account|Impatient|Reset|Denial",
 	"core/limit/internal/prepaid/permits.go":  "Prepaid|Permit",
 	"core/limit/bucket.go":                    "Prepaid|Kept",
-	"core/limit/internal/line/queue.go":       "Wait|Queue|Denial",
+	"core/limit/internal/line/queue.go":       "Wait|Queue|Denial|Leaves",
+	"core/limit/internal/line/foresee.go":     "Wait",
+	"core/limit/internal/wire/acts.go":        "Reset",
 	"core/limit/internal/line/forecast.go":    "Wait",
 	"core/limit/all.go":                       "TestAll",
 	"core/limit/internal/wire/clock.go":       "Refund|Between|Conclusions",
@@ -95,6 +97,7 @@ var limitTests = withRows(map[string]string{
 	"a ban reaches further than it is long":                  "TestABanDoesNotReachFurtherThanItIsLong",
 	"a log of entries to come tells more than a window":      "TestALogAhead",
 	"a kept bucket counts beyond what is exact":              "TestKeptBucketNeverDrifts",
+	"a waiter that leaves wakes nobody":                      "TestWhenTheFirstLeavesTheNextIsAdmitted",
 	"a denial is kept in memory":                             "TestADenialTakesNoRoom",
 	"a shadow denies the callers of a run":                   "TestAShadowDeniesNobodyOfARun",
 })

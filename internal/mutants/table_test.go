@@ -34,7 +34,7 @@ func TestTablesApply(t *testing.T) {
 	}
 }
 
-// TestNightsMakeEachBugOnce holds that three nights in a row leave no bug out.
+// TestNightsMakeEachBugOnce holds that seven nights in a row leave no bug out.
 func TestNightsMakeEachBugOnce(t *testing.T) {
 	t.Parallel()
 	of := targets[0]
