@@ -2,6 +2,7 @@ package inflight
 
 import (
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/internal/redistest"
@@ -11,7 +12,7 @@ import (
 func TestAnAnswerFromBeforeALossCountsNothing(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.Miniredis(t)
-	c := must(New(rdb, "tally", 2, nil))(t)
+	c := must(New(rdb, "tally", 2, &Options{Budget: time.Minute}))(t)
 	s := must(c.Try(t.Context(), "s"))(t)
 	before := c.held.noted()
 	c.held.gone([]*Slot{s})
