@@ -26,8 +26,7 @@ import (
 func TestMergedOnServers(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		merges := newHeldFirst()
-		close(merges.open)
+		merges := new(mergeHook)
 		rdb.AddHook(merges)
 		const most, subjects = 100, 20
 		callers := redistest.Ops(256)
@@ -79,8 +78,7 @@ func TestMergedOnServers(t *testing.T) {
 func TestMergedDenialsNeedNoMemory(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory-policy", "noeviction")
-	rdb, merges := srv.Client(t), newHeldFirst()
-	close(merges.open)
+	rdb, merges := srv.Client(t), new(mergeHook)
 	rdb.AddHook(merges)
 	st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: store.Queued})
 	l := must(limit.New(st, "full", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, closed(patience)))(t)
@@ -107,8 +105,7 @@ func TestMergedCountsNothingElse(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
-	rdb, merges := srv.Client(t), newHeldFirst()
-	close(merges.open)
+	rdb, merges := srv.Client(t), new(mergeHook)
 	rdb.AddHook(merges)
 	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Queue: store.Queued})
 	l := must(limit.New(st, "odd", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, closed(patience)))(t)
@@ -220,10 +217,11 @@ func TestMergedDenialsBan(t *testing.T) {
 // many are granted.
 func merged(t *testing.T, rdb *redis.Client, n int, policies []limit.Policy, ask func(*limit.Limiter, context.Context, string) (limit.Decision, error)) int {
 	t.Helper()
-	first := newHeldFirst()
-	rdb.AddHook(first)
+	hook := new(mergeHook)
+	rdb.AddHook(hook)
 	l := must(limit.New(storetest.Open(t, rdb, store.Options{Queue: store.Queued}), "merged", policies, closed(time.Minute)))(t)
 	var all sync.WaitGroup
+	release := hook.hold()
 	all.Go(func() { must(l.Take(t.Context(), "other"))(t) })
 	synctest.Wait() // it is on its way, so that those that follow wait together
 	var granted atomic.Int64
@@ -235,9 +233,9 @@ func merged(t *testing.T, rdb *redis.Client, n int, policies []limit.Policy, ask
 		})
 	}
 	synctest.Wait()
-	close(first.open)
+	release()
 	all.Wait()
-	if first.merged.Load() == 0 {
+	if hook.merged.Load() == 0 {
 		t.Error("got no merged call, want one at least")
 	}
 	return int(granted.Load())
@@ -266,38 +264,48 @@ func TestAShadowDeniesNobodyOfARun(t *testing.T) {
 	})
 }
 
-// heldFirst is a hook that holds the first command until it is open, and counts merged calls.
-type heldFirst struct {
-	open   chan struct{}
-	begun  atomic.Bool
-	merged atomic.Int64
+// mergeHook counts merged calls, and can hold what a client sends.
+type mergeHook struct {
+	merged, holds atomic.Int64
+	held          atomic.Pointer[chan struct{}]
 }
 
-func newHeldFirst() *heldFirst { return &heldFirst{open: make(chan struct{})} }
+func (h *mergeHook) counts() (merged, holds int64) { return h.merged.Load(), h.holds.Load() }
 
-func (*heldFirst) DialHook(next redis.DialHook) redis.DialHook { return next }
+// hold holds all commands until release.
+func (h *mergeHook) hold() (release func()) {
+	held := make(chan struct{})
+	h.held.Store(&held)
+	h.holds.Add(1)
+	return func() {
+		h.held.Store(nil)
+		close(held)
+	}
+}
 
-func (h *heldFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (*mergeHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *mergeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.count(cmd)
-		if h.begun.CompareAndSwap(false, true) {
-			<-h.open
-		}
+		h.sent(cmd)
 		return next(ctx, cmd)
 	}
 }
 
-func (h *heldFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h *mergeHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, all []redis.Cmder) error {
-		h.count(all...)
+		h.sent(all...)
 		return next(ctx, all)
 	}
 }
 
-func (h *heldFirst) count(all ...redis.Cmder) {
+func (h *mergeHook) sent(all ...redis.Cmder) {
 	for _, cmd := range all {
 		if words := cmd.Args(); fmt.Sprintf("%T", words[len(words)-1]) == "*wire.runCalls" {
 			h.merged.Add(1)
 		}
+	}
+	if held := h.held.Load(); held != nil {
+		<-*held
 	}
 }

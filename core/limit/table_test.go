@@ -22,6 +22,12 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	failfast := flag.Lookup("test.failfast").Value.String() == "true" // which does not end parallel tests
 	var failed atomic.Bool
+	var merged, holds atomic.Int64
+	t.Cleanup(func() {
+		if merged, holds := merged.Load(), holds.Load(); holds > 100 && merged < holds/4 {
+			t.Errorf("callers together %d times: got %d merged calls, want a quarter of that at least", holds, merged)
+		}
+	})
 	for _, d := range drivers {
 		for _, f := range features {
 			for _, row := range slices.Concat(lua.Kinds, []string{"set"}) {
@@ -54,6 +60,11 @@ func TestTable(t *testing.T) {
 								w.step()
 							}
 							w.end()
+						}
+						if all.merged != nil {
+							calls, times := all.merged()
+							merged.Add(calls)
+							holds.Add(times)
 						}
 					})
 				})

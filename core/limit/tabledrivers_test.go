@@ -1,9 +1,7 @@
 package limit_test
 
 import (
-	"context"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +47,8 @@ type processes struct {
 	sent  func() int64       // counts the scripts that one sends; nil if it has no Redis
 	// hold holds what one sends, until release; nil if it has no Redis.
 	hold func() (release func())
+	// merged counts the merged calls that one sent, and how often it was held; nil if it has no Redis.
+	merged func() (calls, holds int64)
 }
 
 var drivers = []driver{
@@ -107,13 +107,14 @@ func onServer(srv *redistest.Server, prefix string, rng *rand.Rand) func(*testin
 
 func sharing(t *testing.T, prefix string, connect func() *redis.Client) processes {
 	t.Helper()
-	rdb, hook, holds := connect(), new(redistest.CountingHook), new(holdingHook)
+	rdb, hook, merges := connect(), new(redistest.CountingHook), new(mergeHook)
 	rdb.AddHook(hook)
-	rdb.AddHook(holds)
+	rdb.AddHook(merges)
 	return processes{
-		hold: holds.hold,
-		one:  on(t, rdb, prefix),
-		sent: hook.Scripts.Load,
+		hold:   merges.hold,
+		merged: merges.counts,
+		one:    on(t, rdb, prefix),
+		sent:   hook.Scripts.Load,
 		another: func() (maker, *redistest.CutClient) {
 			rdb := &redistest.CutClient{Client: connect()}
 			return on(t, rdb, prefix), rdb
@@ -125,40 +126,6 @@ func sharing(t *testing.T, prefix string, connect func() *redis.Client) processe
 			}
 			return all
 		},
-	}
-}
-
-// holdingHook holds commands.
-type holdingHook struct{ held atomic.Pointer[chan struct{}] }
-
-func (h *holdingHook) hold() (release func()) {
-	held := make(chan struct{})
-	h.held.Store(&held)
-	return func() {
-		h.held.Store(nil)
-		close(held)
-	}
-}
-
-func (h *holdingHook) wait() {
-	if held := h.held.Load(); held != nil {
-		<-*held
-	}
-}
-
-func (*holdingHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *holdingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.wait()
-		return next(ctx, cmd)
-	}
-}
-
-func (h *holdingHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		h.wait()
-		return next(ctx, all)
 	}
 }
 
