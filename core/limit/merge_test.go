@@ -266,17 +266,14 @@ func TestAShadowDeniesNobodyOfARun(t *testing.T) {
 
 // mergeHook counts merged calls, and can hold what a client sends.
 type mergeHook struct {
-	merged, holds atomic.Int64
-	held          atomic.Pointer[chan struct{}]
+	merged atomic.Int64
+	held   atomic.Pointer[chan struct{}]
 }
-
-func (h *mergeHook) counts() (merged, holds int64) { return h.merged.Load(), h.holds.Load() }
 
 // hold holds all commands until release.
 func (h *mergeHook) hold() (release func()) {
 	held := make(chan struct{})
 	h.held.Store(&held)
-	h.holds.Add(1)
 	return func() {
 		h.held.Store(nil)
 		close(held)

@@ -57,6 +57,7 @@ func (w *walk) spoil() {
 		}
 		if tail == p.base.PolicyName() || strings.HasPrefix(tail, p.base.PolicyName()+"!kept") {
 			w.note("%s lives %v", key, d)
+			w.seen["a time to live"]++
 			w.all.lives(key, d)
 			b.breaks()
 		}
@@ -81,6 +82,7 @@ func (w *walk) setBack() {
 	window := min(w.last.States[w.rng.IntN(len(w.last.States))].Window, 400*day)
 	back := time.Duration(w.rng.Int64N(int64(window)+int64(time.Second))) / w.grain() * w.grain()
 	w.note("the clock of Redis is set back by %v", back)
+	w.seen["a clock set back"]++
 	w.all.clock.SetBack(back)
 }
 
@@ -93,6 +95,7 @@ func (w *walk) crash() {
 	w.asks(0)
 	cost := w.cost()
 	w.note("cost %d, and a crash", cost)
+	w.seen["a crash"]++
 	makes, rdb := w.all.another()
 	l, err := makes(w.name, policiesOf(w.versions[0]), nil)
 	if err != nil {
@@ -126,6 +129,7 @@ func (w *walk) refund() {
 	if h.receipt.empty() { // shadows that would have denied: the decision took nothing
 		given = !again
 	}
+	w.seen[map[bool]string{true: "a refund", false: "a refund of nothing"}[given]]++
 	if given && err != nil || !given && !errors.Is(err, limit.ErrRefund) {
 		w.fail("a refund: got %v, want given back %t", err, given)
 	}
@@ -155,6 +159,14 @@ func (w *walk) settle() {
 	}
 	forgiven := w.model.settle(w.now(), h.receipt, actual)
 	h.spent, w.read = true, time.Now()
+	switch {
+	case forgiven > 0:
+		w.seen["forgiven"]++
+	case actual < h.receipt.cost:
+		w.seen["settled to less"]++
+	case actual > h.receipt.cost:
+		w.seen["settled to more"]++
+	}
 	if err != nil || got.Forgiven != forgiven {
 		w.fail("a settlement: got %d forgiven, %v, want %d", got.Forgiven, err, forgiven)
 	}
@@ -190,6 +202,9 @@ func (w *walk) reset() {
 	if (err != nil) != w.driver.down {
 		w.fail("a reset: got %v, want an error only without Redis", err)
 	}
+	if found {
+		w.seen["a reset"]++
+	}
 	// A key may last a moment longer than what it counts.
 	if want && !found || found && !want && w.driver.local {
 		w.fail("a reset: got found %t, want %t", found, want)
@@ -204,6 +219,7 @@ func (w *walk) override() {
 	}
 	over, l := w.rng.IntN(len(w.versions)), w.asks(w.rng.IntN(len(w.limiters)))
 	w.note("the subject has version %d", over)
+	w.seen["an override"]++
 	var err error
 	if over == 0 {
 		var found bool

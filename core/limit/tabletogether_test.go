@@ -58,8 +58,15 @@ func (w *walk) together() {
 		})
 	}
 	synctest.Wait()
+	if w.all.hold != nil {
+		w.seen["together"]++
+		w.seen["merged"] -= int(w.all.merged())
+	}
 	release()
 	calling.Wait()
+	if w.all.hold != nil {
+		w.seen["merged"] += int(w.all.merged())
+	}
 	for subject, all := range got {
 		m := w.model
 		if subject != "s" {
@@ -178,6 +185,9 @@ func (w *walk) wait() {
 		w.fail("a wait: got %v, want a decision", err)
 	}
 	waited := time.Since(began)
+	if waited > 0 {
+		w.seen["a wait"]++
+	}
 	if d.Allowed != (rest <= max(most, 0)) || d.Allowed && waited != rest || !d.Allowed && waited != 0 {
 		w.fail("a wait for %v that needs %v: got allowed %t after %v", most, rest, d.Allowed, waited)
 	}

@@ -35,8 +35,9 @@ type walk struct {
 	over int // the version that the subject has by an Override; 0 if it has none
 	last view
 	held []*held
-	read time.Time // when the clock of Redis was last read
-	told []string  // what happened
+	read time.Time      // when the clock of Redis was last read
+	told []string       // what happened
+	seen map[string]int // counts that
 
 	name string
 	all  processes
@@ -54,7 +55,7 @@ type held struct {
 
 func newWalk(t *testing.T, rng *rand.Rand, d driver, f feature, specs []spec) *walk {
 	t.Helper()
-	w := &walk{T: t, rng: rng, driver: d, feature: f, versions: [][]spec{specs}}
+	w := &walk{T: t, rng: rng, driver: d, feature: f, versions: [][]spec{specs}, seen: map[string]int{}}
 	w.holds = f.opts.Holds && (f.name == "hold" || rng.IntN(2) == 0)
 	w.model = w.newModel(specs, d.local || d.down)
 	for range 2 {
@@ -205,6 +206,7 @@ func (w *walk) note(format string, args ...any) {
 
 func (w *walk) step() {
 	w.Helper()
+	w.seen["steps"]++
 	switch n := w.rng.IntN(10); {
 	case n < 3 && len(w.feature.acts) > 0:
 		w.feature.acts[w.rng.IntN(len(w.feature.acts))](w)
@@ -279,6 +281,14 @@ func (w *walk) same(d limit.Decision, want view, remembered bool) {
 	}
 	if !got.equal(want) {
 		w.fail("got  %v\nwant %v", got, want)
+	}
+	for what, is := range map[string]bool{
+		"denied": !d.Allowed, "banned": d.Banned(), "on hold": d.OnHold(), "decided in an outage": w.away,
+		"remembered": remembered && w.ones == nil && !d.Allowed,
+	} {
+		if is {
+			w.seen[what]++
+		}
 	}
 	if down := w.driver.down || w.away; d.Degraded != down || (d.Cause != nil) != down {
 		w.fail("got degraded %t because of %v, want %t", d.Degraded, d.Cause, down)
