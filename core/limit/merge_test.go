@@ -165,7 +165,7 @@ func TestMergedCallsHeal(t *testing.T) {
 				if c.lives > 0 {
 					must(0, admin.PExpire(t.Context(), key, c.lives).Err())(t)
 				}
-				if granted := merged(t, redistest.BubbleClient(t, m), 8, []limit.Policy{c.policy}, (*limit.Limiter).Take); granted != c.want {
+				if granted := merged(t, redistest.BubbleClient(t, m), []limit.Policy{c.policy}, (*limit.Limiter).Take); granted != c.want {
 					t.Errorf("got %d granted, want %d", granted, c.want)
 				}
 				if left := admin.PTTL(t.Context(), key).Val(); left <= 0 || left > time.Hour {
@@ -186,7 +186,7 @@ func TestMergedQuestions(t *testing.T) {
 			peek := func(l *limit.Limiter, ctx context.Context, subject string) (limit.Decision, error) {
 				return l.PeekN(ctx, subject, 60)
 			}
-			if granted := merged(t, redistest.BubbleClient(t, m), 8, []limit.Policy{p}, peek); granted != 8 {
+			if granted := merged(t, redistest.BubbleClient(t, m), []limit.Policy{p}, peek); granted != 8 {
 				t.Errorf("%s: eight questions whether 60 of 90 are there: got yes %d times, want 8", p.PolicyName(), granted)
 			}
 		})
@@ -204,7 +204,7 @@ func TestMergedDenialsBan(t *testing.T) {
 		}
 		l := must(limit.New(redistest.BubbleClient(t, m), "merged", policies, nil))(t)
 		take(t, l, "s", 1)
-		if granted := merged(t, redistest.BubbleClient(t, m), 8, policies, (*limit.Limiter).Take); granted != 0 {
+		if granted := merged(t, redistest.BubbleClient(t, m), policies, (*limit.Limiter).Take); granted != 0 {
 			t.Errorf("beyond the limit: got %d granted, want none", granted)
 		}
 		if left := must(l.Banned(t.Context(), "s"))(t); left != time.Minute {
@@ -213,9 +213,9 @@ func TestMergedDenialsBan(t *testing.T) {
 	})
 }
 
-// merged has n callers ask about one subject at one moment, in calls that are merged. It returns how
+// merged has eight callers ask about one subject at one moment, in calls that are merged. It returns how
 // many are granted.
-func merged(t *testing.T, rdb *redis.Client, n int, policies []limit.Policy, ask func(*limit.Limiter, context.Context, string) (limit.Decision, error)) int {
+func merged(t *testing.T, rdb *redis.Client, policies []limit.Policy, ask func(*limit.Limiter, context.Context, string) (limit.Decision, error)) int {
 	t.Helper()
 	hook := new(mergeHook)
 	rdb.AddHook(hook)
@@ -225,7 +225,7 @@ func merged(t *testing.T, rdb *redis.Client, n int, policies []limit.Policy, ask
 	all.Go(func() { must(l.Take(t.Context(), "other"))(t) })
 	synctest.Wait() // it is on its way, so that those that follow wait together
 	var granted atomic.Int64
-	for range n {
+	for range 8 {
 		all.Go(func() {
 			if must(ask(l, t.Context(), "s"))(t).Allowed {
 				granted.Add(1)
@@ -248,7 +248,7 @@ func TestAShadowDeniesNobodyOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var left []int64
-		granted := merged(t, redistest.BubbleClient(t, redistest.Bubble(t)), 8, []limit.Policy{
+		granted := merged(t, redistest.BubbleClient(t, redistest.Bubble(t)), []limit.Policy{
 			limit.FixedWindow{Limit: 10, Window: time.Hour}, limit.Shadow(limit.FixedWindow{Limit: 3, Window: time.Hour}),
 		}, func(l *limit.Limiter, ctx context.Context, subject string) (limit.Decision, error) {
 			d, err := l.Take(ctx, subject)
